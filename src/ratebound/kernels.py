@@ -1,0 +1,348 @@
+"""The compiled loops over rows: plain functions over flat arrays, and the only file that knows Numba.
+
+A *term* is a row ``i`` and a side: side 0 charges positive scores, ``h = max(0, 1/2 + z)``, side 1
+negative ones, ``h = max(0, 1/2 - z)``. A term takes part when its bit in ``live[i]`` is set (bit 1 for
+side 0, bit 2 for side 1) and the ceiling of its dual variable is positive. Ceilings
+``T = cost + multipliers @ table`` are the same for all rows of a cell, so tables of shape
+``(2, cells)`` are all that a row has to know of goals.
+
+The state of a term in the interior-point method is its hinge ``hinge >= 0``, the slack
+``slack = hinge - 1/2 - sign * z >= 0`` and their dual variables ``dual`` (of the slack) and
+``codual = T - dual`` (of the hinge), all per unit of row weight; weights enter sums only, so that a row
+of weight 2 takes the path of the same row written twice.
+
+Every function works on rows ``first <= i < last`` and writes sums to arrays of its caller, so blocks
+of rows can run in threads (``nogil``) and be added in a fixed order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+import numpy as np
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def compiled(function: Function) -> Function:
+    """Compile a loop; keep the machine code on disk where some place is writable."""
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+    except RuntimeError:  # no writable place for a cache
+        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+
+
+@compiled
+def csr_scores(indptr, indices, data, coef, intercept, first, last, offset, scores):  # type: ignore[no-untyped-def]
+    """scores[offset + i] = <x_i, coef> + intercept."""
+    for i in range(first, last):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += data[k] * coef[indices[k]]
+        scores[offset + i] = total + intercept
+
+
+@compiled
+def csr_transpose(indptr, indices, data, vectors, first, last, offset, out):  # type: ignore[no-untyped-def]
+    """out[:, c] += X' vectors[c]; out has one row per feature."""
+    count = vectors.shape[0]
+    for i in range(first, last):
+        busy = False
+        for c in range(count):
+            if vectors[c, offset + i] != 0.0:
+                busy = True
+        if busy:
+            for k in range(indptr[i], indptr[i + 1]):
+                feature = indices[k]
+                value = data[k]
+                for c in range(count):
+                    out[feature, c] += value * vectors[c, offset + i]
+
+
+@compiled
+def csr_gram(indptr, indices, data, curvature, negligible, first, last, offset, out, border):  # type: ignore[no-untyped-def]
+    """Add the upper triangle of X' diag(curvature) X to out, and X' curvature to border."""
+    for i in range(first, last):
+        weight = curvature[offset + i]
+        if weight <= negligible:
+            continue
+        begin = indptr[i]
+        end = indptr[i + 1]
+        for k in range(begin, end):
+            row = out[indices[k]]
+            value = weight * data[k]
+            border[indices[k]] += value
+            for other in range(k, end):
+                row[indices[other]] += value * data[other]
+
+
+@compiled
+def csr_by_cell(indptr, indices, data, factors, cells, wanted, first, last, offset, out):  # type: ignore[no-untyped-def]
+    """out[slot] += factor * x over the terms whose (side, cell) has a slot in wanted."""
+    for i in range(first, last):
+        cell = cells[offset + i]
+        if cell < 0:
+            continue
+        for side in range(2):
+            slot = wanted[side, cell]
+            factor = factors[side, offset + i]
+            if slot >= 0 and factor != 0.0:
+                row = out[slot]
+                for k in range(indptr[i], indptr[i + 1]):
+                    row[indices[k]] += factor * data[k]
+
+
+@compiled
+def dense_by_cell(X, factors, cells, wanted, first, last, offset, out):  # type: ignore[no-untyped-def]
+    """The same as `csr_by_cell` for a dense X."""
+    features = X.shape[1]
+    for i in range(first, last):
+        cell = cells[offset + i]
+        if cell < 0:
+            continue
+        for side in range(2):
+            slot = wanted[side, cell]
+            factor = factors[side, offset + i]
+            if slot >= 0 and factor != 0.0:
+                row = out[slot]
+                for k in range(features):
+                    row[k] += factor * X[i, k]
+
+
+@compiled
+def choose_sides(scores, weights, cells, first, last, live, dead):  # type: ignore[no-untyped-def]
+    """Majorizer at the anchor's scores: a side is live where its hinge, not the constant 1, is tight."""
+    for i in range(first, last):
+        live[i] = 0
+        cell = cells[i]
+        if cell < 0:
+            continue
+        if scores[i] <= 0.5:
+            live[i] |= 1
+        else:
+            dead[0, cell] += weights[i]
+        if scores[i] >= -0.5:
+            live[i] |= 2
+        else:
+            dead[1, cell] += weights[i]
+
+
+@compiled
+def hinge_sums(scores, weights, cells, live, first, last, out):  # type: ignore[no-untyped-def]
+    """out[side, cell] += weight * exact hinge over the live terms."""
+    for i in range(first, last):
+        if live[i] & 1 and scores[i] > -0.5:
+            out[0, cells[i]] += weights[i] * (0.5 + scores[i])
+        if live[i] & 2 and scores[i] < 0.5:
+            out[1, cells[i]] += weights[i] * (0.5 - scores[i])
+
+
+@compiled
+def central_hinge(u, ceiling, barrier):  # type: ignore[no-untyped-def]
+    """Hinge h and slack h - u of the central path at u = 1/2 + sign * z.
+
+    h solves ceiling * h * (h - u) = barrier * (2 h - u); of the two ways to write its root and the
+    slack, the one that loses no digits is taken on either side of u = 0.
+    """
+    root = np.sqrt(ceiling * ceiling * u * u + 4.0 * barrier * barrier)
+    small = (2.0 * barrier + 4.0 * barrier * barrier / (root + ceiling * abs(u))) / (2.0 * ceiling)
+    if u >= 0.0:
+        return (ceiling * u + 2.0 * barrier + root) / (2.0 * ceiling), small
+    return small, small - u
+
+
+@compiled
+def central_state(scores, cells, live, ceiling, barrier, first, last, hinge, slack, dual, codual):  # type: ignore[no-untyped-def]
+    """Put every term on the central path of its own score: dual * slack = codual * hinge = barrier."""
+    for i in range(first, last):
+        for side in range(2):
+            if not live[i] & (1 + side):
+                continue
+            top = ceiling[side, cells[i]]
+            if top <= 0.0:
+                continue
+            u = 0.5 + (scores[i] if side == 0 else -scores[i])
+            hinge[side, i], slack[side, i] = central_hinge(u, top, barrier)
+            dual[side, i] = barrier / slack[side, i]
+            codual[side, i] = barrier / hinge[side, i]
+
+
+@compiled
+def term_curvature(  # type: ignore[no-untyped-def]
+    weights, cells, live, ceiling, first, last, hinge, slack, dual, codual, curvature, factors, inverse
+):
+    """Per row the curvature of its terms in the score, per term the weight of a ceiling's step on it.
+
+    inverse[side, cell] collects weight / (dual/slack + codual/hinge), the curvature of a ceiling.
+    """
+    for i in range(first, last):
+        total = 0.0
+        for side in range(2):
+            factors[side, i] = 0.0
+            if not live[i] & (1 + side) or ceiling[side, cells[i]] <= 0.0:
+                continue
+            pull = dual[side, i] / slack[side, i]
+            push = codual[side, i] / hinge[side, i]
+            both = pull + push
+            total += pull * push / both
+            factor = weights[i] * pull / both
+            factors[side, i] = factor if side == 0 else -factor
+            inverse[side, cells[i]] += weights[i] / both
+        curvature[i] = weights[i] * total
+
+
+@compiled
+def newton_target(  # type: ignore[no-untyped-def]
+    weights, cells, live, ceiling, target, first, last, hinge, slack, dual, codual,
+    first_order, second_order, out, hinges,
+):
+    """Right-hand side of Newton's system for dual * slack = codual * hinge = target.
+
+    first_order and second_order hold what the products will gain beyond their linear part along the
+    step. out[i] becomes weight * sign * (dual + its constant step), hinges collects
+    weight * (hinge + its constant step).
+    """
+    for i in range(first, last):
+        row = 0.0
+        for side in range(2):
+            if not live[i] & (1 + side) or ceiling[side, cells[i]] <= 0.0:
+                continue
+            h = hinge[side, i]
+            r = slack[side, i]
+            p = dual[side, i]
+            q = codual[side, i]
+            pull = p / r
+            push = q / h
+            to_slack = (target - first_order[side, i]) / r - p
+            to_hinge = (target - second_order[side, i]) / h - q
+            step = (push * to_slack - pull * to_hinge) / (pull + push)
+            value = weights[i] * (p + step)
+            row += value if side == 0 else -value
+            hinges[side, cells[i]] += weights[i] * (h + (to_slack + to_hinge) / (pull + push))
+        out[i] = row
+
+
+@compiled
+def newton_step(  # type: ignore[no-untyped-def]
+    score_step, weights, cells, live, ceiling, ceiling_step, target, first, last,
+    hinge, slack, dual, codual, first_order, second_order, hinge_step, dual_step, blocked, sums,
+):
+    """Steps of every term given the steps of its score and ceiling.
+
+    blocked[k] collects the weight of the terms that leave their domain at a step between
+    k / len(blocked) and (k + 1) / len(blocked), sums[0] and sums[1] the linear and the quadratic part
+    of the complementarity, and sums[2] becomes 1 / (longest step that keeps all terms inside).
+    """
+    levels = len(blocked)
+    worst = sums[2]
+    linear = 0.0
+    quadratic = 0.0
+    for i in range(first, last):
+        for side in range(2):
+            if not live[i] & (1 + side) or ceiling[side, cells[i]] <= 0.0:
+                continue
+            h = hinge[side, i]
+            r = slack[side, i]
+            p = dual[side, i]
+            q = codual[side, i]
+            pull = p / r
+            push = q / h
+            both = pull + push
+            to_slack = (target - first_order[side, i]) / r - p
+            to_hinge = (target - second_order[side, i]) / h - q
+            signed = score_step[i] if side == 0 else -score_step[i]
+            top = ceiling_step[side, cells[i]]
+            dh = (to_slack + to_hinge + pull * signed - top) / both
+            # the smaller of the two duals is the one that must keep its relative accuracy
+            dp = (push * to_slack - pull * to_hinge + pull * push * signed + pull * top) / both
+            dr = dh - signed
+            dq = top - dp
+            hinge_step[side, i] = dh
+            dual_step[side, i] = dp
+            steepest = max(-dh / h, -dr / r, -dp / p, -dq / q)
+            if steepest > 1.0:
+                worst = max(worst, steepest)
+                blocked[int(levels / steepest)] += weights[i]
+            linear += weights[i] * (p * dr + r * dp + q * dh + h * dq)
+            quadratic += weights[i] * (dp * dr + dq * dh)
+    sums[0] += linear
+    sums[1] += quadratic
+    sums[2] = worst
+
+
+@compiled
+def second_order_terms(  # type: ignore[no-untyped-def]
+    score_step, cells, live, ceiling, ceiling_step, first, last,
+    hinge_step, dual_step, first_order, second_order,
+):
+    """Mehrotra's correction: what the products gain beyond their linear part along the stored step."""
+    for i in range(first, last):
+        for side in range(2):
+            if not live[i] & (1 + side) or ceiling[side, cells[i]] <= 0.0:
+                continue
+            signed = score_step[i] if side == 0 else -score_step[i]
+            dh = hinge_step[side, i]
+            dp = dual_step[side, i]
+            first_order[side, i] = dp * (dh - signed)
+            second_order[side, i] = (ceiling_step[side, cells[i]] - dp) * dh
+
+
+@compiled
+def advance_state(  # type: ignore[no-untyped-def]
+    step, kept, score_step, weights, cells, live, ceiling, ceiling_step, first, last,
+    scores, hinge, slack, dual, codual, hinge_step, dual_step, first_order, second_order, sums,
+):
+    """Move every term by step times its stored direction; sums[0] collects the complementarity.
+
+    The few terms that would keep less than a share `kept` of one of their variables do not shorten
+    everyone's step: that variable is held at this share, and its partner moves with it, so that
+    hinge - slack = 1/2 ± z and dual + codual = ceiling remain true.
+    """
+    total = 0.0
+    for i in range(first, last):
+        scores[i] += step * score_step[i]
+        for side in range(2):
+            if not live[i] & (1 + side) or ceiling[side, cells[i]] <= 0.0:
+                continue
+            signed = score_step[i] if side == 0 else -score_step[i]
+            dh = hinge_step[side, i]
+            dp = dual_step[side, i]
+            dr = dh - signed
+            dq = ceiling_step[side, cells[i]] - dp
+            top = ceiling[side, cells[i]] + step * ceiling_step[side, cells[i]]
+            p = dual[side, i] + step * dp
+            q = codual[side, i] + step * dq
+            if p < kept * dual[side, i]:
+                p = min(kept * dual[side, i], 0.5 * top)
+                q = top - p
+            elif q < kept * codual[side, i]:
+                q = min(kept * codual[side, i], 0.5 * top)
+                p = top - q
+            dual[side, i] = p
+            codual[side, i] = q
+            h = hinge[side, i] + step * dh
+            r = slack[side, i] + step * dr
+            lift = max(0.0, kept * hinge[side, i] - h, kept * slack[side, i] - r)
+            hinge[side, i] = h + lift
+            slack[side, i] = r + lift
+            first_order[side, i] = 0.0
+            second_order[side, i] = 0.0
+            total += weights[i] * (
+                dual[side, i] * slack[side, i] + codual[side, i] * hinge[side, i]
+            )
+    sums[0] += total
+
+
+@compiled
+def dual_terms(weights, cells, live, ceiling, first, last, dual, out, totals):  # type: ignore[no-untyped-def]
+    """out[side, i] = weight * dual clipped to [0, ceiling], totals[side] their sum: the dual point."""
+    for i in range(first, last):
+        for side in range(2):
+            out[side, i] = 0.0
+            if live[i] & (1 + side):
+                value = weights[i] * max(0.0, min(dual[side, i], ceiling[side, cells[i]]))
+                out[side, i] = value
+                totals[side] += value

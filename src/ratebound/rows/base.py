@@ -1,0 +1,145 @@
+"""What every place that holds rows offers: sums of size features and cells, never rows.
+
+A solver speaks to rows in messages of the size of a model (coefficients, an intercept, a table of
+ceilings) and hears sums of the same size. Threads, an accelerator or a file are then other
+implementations of this protocol under the same algorithms. Sides are numbered 0 (the charge
+``max(0, 1/2 + z)`` on positive scores) and 1 (``max(0, 1/2 - z)``); scores are
+``z = X @ coef + intercept``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """Second-order sums at the current state of the terms; D is the curvature of a row's score.
+
+    Attributes
+    ----------
+    gram : (d, d) X' D X
+    border : (d,) X' D 1, the bias's column
+    bias : 1' D 1
+    cross : (2, cells, d) or fewer slots, the columns through which a ceiling's step acts on coef
+    cross_bias : (2, cells), the same for the bias
+    inverse : (2, cells), the curvature of the ceilings themselves
+    """
+
+    gram: Floats
+    border: Floats
+    bias: float
+    cross: Floats
+    cross_bias: Floats
+    inverse: Floats
+
+
+@dataclass(frozen=True)
+class DualPoint:
+    """Sums over a dual point p, clipped to its box, one entry a side: X' p, sum of p."""
+
+    features: Floats  # (2, d)
+    totals: Floats  # (2,)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Right-hand side of Newton's system: sums over duals and hinges after their constant step."""
+
+    features: Floats  # (d,)
+    bias: float
+    hinges: Floats  # (2, cells)
+
+
+@dataclass(frozen=True)
+class StepLengths:
+    """How far a direction can go, and the complementarity along it: now + linear*s + quadratic*s^2."""
+
+    steepest: float  # 1 / (longest step that keeps all terms inside), 0 where it is longer than 1
+    blocked: Floats  # (levels,) weight of the terms that a step of (k + 1) / levels pushes out
+    linear: float
+    quadratic: float
+
+
+class Rows(Protocol):
+    """Rows of X with a weight and a cell each, and the state that a solver keeps per row."""
+
+    n_features: int
+    n_cells: int
+    cell_weight: Floats
+    live_weight: Floats  # (2, cells), weight of the terms that the anchor left live
+    largest_norm: float  # the largest ||x|| of a row
+
+    def compact(self) -> Rows:
+        """The same rows in coordinates of their span where those are fewer; else these rows."""
+        ...
+
+    def lift(self, coef: Floats) -> Floats:
+        """Coefficients on the columns of X from those of these rows' own coordinates."""
+        ...
+
+    def lower(self, coef: Floats) -> Floats:
+        """These rows' own coordinates of coefficients on the columns of X."""
+        ...
+
+    def set_anchor(self, coef: Floats, intercept: float) -> Floats:
+        """Choose the live sides at this anchor; weight of the dead ones, (2, cells)."""
+        ...
+
+    def ramp_sums(self, coef: Floats, intercept: float) -> Floats:
+        """Sum per cell of weight * ramp(z): the expected weight of positive decisions."""
+        ...
+
+    def decision_sums(self, coef: Floats, intercept: float) -> Floats:
+        """Sum per cell of weight * [z > 0]."""
+        ...
+
+    def hinge_sums(self, coef: Floats, intercept: float) -> Floats:
+        """Sums (2, cells) of weight * hinge over the live terms."""
+        ...
+
+    def begin(self, coef: Floats, intercept: float, ceiling: Floats, barrier: float) -> None:
+        """Put the state of every term on the central path of its score."""
+        ...
+
+    def curvature(self, ceiling: Floats, wanted: npt.NDArray[np.bool_]) -> Curvature:
+        """Second-order sums; ``cross`` only for the (side, cell) that are wanted."""
+        ...
+
+    def target(self, ceiling: Floats, target: float) -> Target:
+        """Right-hand side for complementarity products equal to target."""
+        ...
+
+    def direction(
+        self,
+        coef: Floats,
+        intercept: float,
+        ceiling: Floats,
+        ceiling_step: Floats,
+        target: float,
+    ) -> StepLengths:
+        """Store the direction of every term that belongs to this step of the model."""
+        ...
+
+    def correct(self, ceiling: Floats, ceiling_step: Floats) -> None:
+        """Take the second-order terms of the stored direction into the next target."""
+        ...
+
+    def advance(
+        self, step: float, kept: float, ceiling: Floats, ceiling_step: Floats
+    ) -> float:
+        """Move the terms along the stored direction; their complementarity there.
+
+        Terms that would keep less than a share ``kept`` of a variable are held at that share.
+        """
+        ...
+
+    def dual_point(self, ceiling: Floats) -> DualPoint:
+        """Sums of the current dual point, clipped to [0, ceiling]."""
+        ...

@@ -1,0 +1,481 @@
+"""Rows held in memory, dense or CSR, in one or several blocks: the `Rows` protocol over NumPy arrays.
+
+Blocks (one per X) are cut into chunks of a fixed size that does not depend on the number of threads;
+threads take chunks, and their sums are added in the order of the chunks, so the answer is the same
+for any number of threads. Products with a dense X go through BLAS, with a CSR X through the compiled
+loops; what happens to a row's state is one code for both. X itself is never copied.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg.blas
+import scipy.sparse
+
+from ratebound import kernels
+from ratebound.rows.base import Curvature, DualPoint, Floats, StepLengths, Target
+
+CHUNK_ROWS = 8192
+GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
+GRAM_BUFFER = 2**19  # entries of X scaled at a time for a dense X'DX
+STEP_LEVELS = 64  # step lengths k / STEP_LEVELS at which the blocked terms are counted
+NEGLIGIBLE = 1e-13  # curvature of a row, relative to the largest, below which X'DX leaves it out
+
+Result = TypeVar("Result")
+
+
+class Chunk(NamedTuple):
+    """Rows first..last-1 of a block whose first row is number `offset` of all rows."""
+
+    X: Any
+    first: int
+    last: int
+    offset: int
+
+    @property
+    def span(self) -> slice:
+        return slice(self.offset + self.first, self.offset + self.last)
+
+
+class Sparse(NamedTuple):
+    """The three arrays of a CSR matrix, read-only so that each dtype is compiled once."""
+
+    indptr: npt.NDArray[Any]
+    indices: npt.NDArray[Any]
+    data: npt.NDArray[Any]
+
+
+def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _storage(X: Any) -> Any:
+    """X as a read-only dense array or `Sparse`, without a copy where its form allows."""
+    if scipy.sparse.issparse(X):
+        matrix = X.tocsr()
+        if not matrix.has_canonical_format:
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        index = np.int64 if matrix.indices.dtype != np.int32 else np.int32
+        return Sparse(
+            _read_only(matrix.indptr.astype(np.int64, copy=False)),
+            _read_only(matrix.indices.astype(index, copy=False)),
+            _read_only(matrix.data),
+        )
+    return _read_only(np.asarray(X))
+
+
+class MemoryRows:
+    """Rows of one or several matrices with a weight and a cell each.
+
+    Parameters
+    ----------
+    blocks : sequence of (X, weight, cell)
+        X dense or sparse (n, d); weight (n,) >= 0; cell (n,), -1 for rows that take no part.
+    n_cells : int
+    threads : int, optional
+        Default: the cores this process may use.
+    """
+
+    def __init__(
+        self,
+        blocks: Sequence[tuple[Any, npt.NDArray[Any], npt.NDArray[Any]]],
+        n_cells: int,
+        *,
+        threads: int | None = None,
+    ) -> None:
+        self.n_cells = n_cells
+        self.n_features = int(blocks[0][0].shape[1])
+        self.weight: Floats = np.concatenate([np.asarray(w, dtype=np.float64) for _, w, _ in blocks])
+        cells = np.concatenate([np.asarray(c, dtype=np.int32) for _, _, c in blocks])
+        self.cell = np.where(self.weight > 0, cells, np.int32(-1))
+        self.n_rows = len(self.cell)
+        self.chunks: list[Chunk] = []
+        offset = 0
+        for X, _, _ in blocks:
+            stored = _storage(X)
+            rows = int(X.shape[0])
+            pieces = max(1, -(-rows // CHUNK_ROWS))
+            cuts = np.linspace(0, rows, pieces + 1).astype(int)
+            self.chunks += [
+                Chunk(stored, int(a), int(b), offset)
+                for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+            ]
+            offset += rows
+        self.threads = threads or len(os.sched_getaffinity(0))
+        self._pool: ThreadPoolExecutor | None = None
+        used = self.cell >= 0
+        self.n_used = int(used.sum())
+        self.cell_weight: Floats = np.bincount(
+            self.cell[used], weights=self.weight[used], minlength=n_cells
+        ).astype(np.float64)
+        self.live = np.zeros(self.n_rows, dtype=np.uint8)
+        self.live_weight: Floats = np.zeros((2, n_cells))
+        self.scores: Floats = np.zeros(self.n_rows)
+        self.largest_norm = self._largest_norm()
+        self._state: tuple[Floats, ...] | None = None
+        self._compact: MemoryRows | None = None
+
+    def compact(self) -> MemoryRows:
+        """Rows in coordinates of their span where there are fewer rows than columns."""
+        if self.n_used >= self.n_features:
+            return self
+        if self._compact is None:
+            from ratebound.rows.span import SpanRows
+
+            self._compact = SpanRows(self)
+        return self._compact
+
+    def lift(self, coef: Floats) -> Floats:
+        """Coefficients on the columns of X: these are they."""
+        return coef.copy()
+
+    def lower(self, coef: Floats) -> Floats:
+        """Coefficients on the columns of X are already these rows' coordinates."""
+        return np.array(coef, dtype=np.float64)
+
+    # ---- running over chunks -------------------------------------------------------------------
+
+    def _map(self, function: Callable[[Chunk], Result]) -> list[Result]:
+        """function of every chunk, in order; threads where there is more than one chunk."""
+        if len(self.chunks) == 1 or self.threads == 1:
+            return [function(chunk) for chunk in self.chunks]
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads)
+        return list(self._pool.map(function, self.chunks))
+
+    def _largest_norm(self) -> float:
+        largest = 0.0
+        for chunk in self.chunks:
+            used = self.cell[chunk.span] >= 0
+            if isinstance(chunk.X, Sparse):
+                begin, end = chunk.X.indptr[chunk.first], chunk.X.indptr[chunk.last]
+                squares = np.zeros(chunk.last - chunk.first)
+                counts = np.diff(chunk.X.indptr[chunk.first : chunk.last + 1])
+                owner = np.repeat(np.arange(len(squares)), counts)
+                values = chunk.X.data[begin:end].astype(np.float64)
+                squares = np.bincount(owner, weights=values * values, minlength=len(squares))
+            else:
+                part = chunk.X[chunk.first : chunk.last]
+                squares = np.einsum("ij,ij->i", part, part, dtype=np.float64)
+            if used.any():
+                largest = max(largest, float(squares[used].max()))
+        return float(np.sqrt(largest))
+
+    def _compute_scores(self, coef: Floats, intercept: float, scores: Floats) -> Floats:
+        coef = np.ascontiguousarray(coef, dtype=np.float64)
+
+        def work(chunk: Chunk) -> None:
+            if isinstance(chunk.X, Sparse):
+                kernels.csr_scores(
+                    *chunk.X, coef, intercept, chunk.first, chunk.last, chunk.offset, scores
+                )
+            else:
+                np.dot(chunk.X[chunk.first : chunk.last], coef, out=scores[chunk.span])
+                scores[chunk.span] += intercept
+
+        self._map(work)
+        return scores
+
+    def _transpose(self, vectors: Floats) -> Floats:
+        """vectors @ X for a few vectors over rows, (k, n) -> (k, d)."""
+
+        def work(chunk: Chunk) -> Floats:
+            if isinstance(chunk.X, Sparse):
+                out = np.zeros((self.n_features, len(vectors)))
+                kernels.csr_transpose(
+                    *chunk.X, vectors, chunk.first, chunk.last, chunk.offset, out
+                )
+                return out.T
+            part: Floats = vectors[:, chunk.span] @ chunk.X[chunk.first : chunk.last]
+            return part
+
+        return np.sum(self._map(work), axis=0)
+
+    # ---- the model's rates and hinges ------------------------------------------------------------
+
+    def set_anchor(self, coef: Floats, intercept: float) -> Floats:
+        """Choose the live sides at this anchor; weight of the dead ones, (2, cells)."""
+        scores = self._compute_scores(coef, intercept, self.scores)
+
+        def work(chunk: Chunk) -> Floats:
+            dead = np.zeros((2, self.n_cells))
+            span = chunk.span
+            kernels.choose_sides(
+                scores, self.weight, self.cell, span.start, span.stop, self.live, dead
+            )
+            return dead
+
+        dead: Floats = np.sum(self._map(work), axis=0)
+        self.live_weight = self.cell_weight - dead
+        # what rounding leaves of a cell without live rows is not weight
+        self.live_weight[self.live_weight < 1e-12 * self.cell_weight] = 0.0
+        return dead
+
+    def _sum_by_cell(self, values: Floats) -> Floats:
+        used = self.cell >= 0
+        return np.bincount(
+            self.cell[used], weights=(self.weight * values)[used], minlength=self.n_cells
+        ).astype(np.float64)
+
+    def ramp_sums(self, coef: Floats, intercept: float) -> Floats:
+        """Sum per cell of weight * ramp(z)."""
+        scores = self._compute_scores(coef, intercept, np.empty(self.n_rows))
+        return self._sum_by_cell(np.clip(0.5 + scores, 0.0, 1.0))
+
+    def decision_sums(self, coef: Floats, intercept: float) -> Floats:
+        """Sum per cell of weight * [z > 0]."""
+        scores = self._compute_scores(coef, intercept, np.empty(self.n_rows))
+        return self._sum_by_cell((scores > 0).astype(np.float64))
+
+    def hinge_sums(self, coef: Floats, intercept: float) -> Floats:
+        """Sums (2, cells) of weight * hinge over the live terms."""
+        scores = self._compute_scores(coef, intercept, self.scores)
+
+        def work(chunk: Chunk) -> Floats:
+            out = np.zeros((2, self.n_cells))
+            span = chunk.span
+            kernels.hinge_sums(
+                scores, self.weight, self.cell, self.live, span.start, span.stop, out
+            )
+            return out
+
+        return np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
+
+    # ---- the state of the interior-point method -----------------------------------------------------
+
+    def begin(self, coef: Floats, intercept: float, ceiling: Floats, barrier: float) -> None:
+        """Put the state of every term on the central path of its score."""
+        if self._state is None:
+            self._state = tuple(np.ones((2, self.n_rows)) for _ in range(8))
+            self._score_step = np.zeros(self.n_rows)
+        hinge, slack, dual, codual, *_, first_order, second_order = self._state
+        first_order[:] = 0.0
+        second_order[:] = 0.0
+        scores = self._compute_scores(coef, intercept, self.scores)
+        self._map(
+            lambda chunk: kernels.central_state(
+                scores, self.cell, self.live, ceiling, barrier,
+                chunk.span.start, chunk.span.stop, hinge, slack, dual, codual,
+            )
+        )  # fmt: skip
+
+    @property
+    def _terms(self) -> tuple[Floats, ...]:
+        if self._state is None:
+            raise RuntimeError("begin() comes before a step of the interior-point method")
+        return self._state
+
+    def curvature(self, ceiling: Floats, wanted: npt.NDArray[np.bool_]) -> Curvature:
+        """Second-order sums; ``cross`` has one row per wanted (side, cell), in C order."""
+        hinge, slack, dual, codual, factors, *_ = self._terms
+        curvature = np.zeros(self.n_rows)
+
+        def measure(chunk: Chunk) -> Floats:
+            inverse = np.zeros((2, self.n_cells))
+            kernels.term_curvature(
+                self.weight, self.cell, self.live, ceiling, chunk.span.start, chunk.span.stop,
+                hinge, slack, dual, codual, curvature, factors, inverse,
+            )  # fmt: skip
+            return inverse
+
+        inverse: Floats = np.sum(self._map(measure), axis=0)
+        gram, border = self._gram(curvature)
+        slots = np.where(wanted, np.cumsum(wanted).reshape(wanted.shape) - 1, -1)
+        used = self.cell >= 0
+        cross_bias = np.array(
+            [
+                np.bincount(self.cell[used], weights=factors[side][used], minlength=self.n_cells)
+                for side in range(2)
+            ]
+        )
+        return Curvature(
+            gram, border, float(curvature.sum()), self._by_cell(factors, slots), cross_bias, inverse
+        )
+
+    def _gram(self, curvature: Floats) -> tuple[Floats, Floats]:
+        """X' diag(curvature) X and X' curvature."""
+        features = self.n_features
+        # The number of partial sums depends on sizes alone, not on threads: same sums, same rounding.
+        groups = int(max(1, min(len(self.chunks), 4, GRAM_BYTES // (8 * features * features))))
+        bounds = np.linspace(0, len(self.chunks), groups + 1).astype(int)
+        negligible = NEGLIGIBLE * float(curvature.max(initial=0.0))
+
+        def work(group: int) -> tuple[Floats, Floats]:
+            total = np.zeros((features, features))
+            border = np.zeros(features)
+            for chunk in self.chunks[bounds[group] : bounds[group + 1]]:
+                if isinstance(chunk.X, Sparse):
+                    kernels.csr_gram(
+                        *chunk.X, curvature, negligible,
+                        chunk.first, chunk.last, chunk.offset, total, border,
+                    )  # fmt: skip
+                else:
+                    total, border = _dense_gram(chunk, curvature, negligible, total, border)
+            return total, border
+
+        if groups > 1 and self.threads > 1 and isinstance(self.chunks[0].X, Sparse):
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(self.threads)
+            parts = list(self._pool.map(work, range(groups)))
+        else:
+            parts = [work(group) for group in range(groups)]
+        total = parts[0][0]
+        border = parts[0][1]
+        for other, more in parts[1:]:
+            total += other
+            border += more
+        diagonal = np.diagonal(total).copy()
+        total += total.T.copy()
+        np.fill_diagonal(total, diagonal)
+        return total, border
+
+    def _by_cell(self, factors: Floats, slots: npt.NDArray[np.int64]) -> Floats:
+        """Sum of factor * x over the terms of every (side, cell) that has a slot."""
+        count = int(slots.max(initial=-1)) + 1
+        if count == 0:
+            return np.zeros((0, self.n_features))
+
+        def work(chunk: Chunk) -> Floats:
+            out = np.zeros((count, self.n_features))
+            rest = (factors, self.cell, slots, chunk.first, chunk.last, chunk.offset, out)
+            if isinstance(chunk.X, Sparse):
+                kernels.csr_by_cell(*chunk.X, *rest)
+            else:
+                kernels.dense_by_cell(chunk.X, *rest)
+            return out
+
+        if count * self.n_features * len(self.chunks) * 8 > GRAM_BYTES:
+            total = work(self.chunks[0])
+            for chunk in self.chunks[1:]:
+                total += work(chunk)
+            return total
+        return np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
+
+    def target(self, ceiling: Floats, target: float) -> Target:
+        """Right-hand side for complementarity products equal to target."""
+        hinge, slack, dual, codual, _, _, first_order, second_order = self._terms
+        out = np.zeros((1, self.n_rows))
+
+        def work(chunk: Chunk) -> Floats:
+            hinges = np.zeros((2, self.n_cells))
+            kernels.newton_target(
+                self.weight, self.cell, self.live, ceiling, target,
+                chunk.span.start, chunk.span.stop, hinge, slack, dual, codual,
+                first_order, second_order, out[0], hinges,
+            )  # fmt: skip
+            return hinges
+
+        hinges = np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
+        return Target(self._transpose(out)[0], float(out.sum()), hinges)
+
+    def direction(
+        self,
+        coef: Floats,
+        intercept: float,
+        ceiling: Floats,
+        ceiling_step: Floats,
+        target: float,
+    ) -> StepLengths:
+        """Store the direction of every term that belongs to this step of the model."""
+        hinge, slack, dual, codual, hinge_step, dual_step, first_order, second_order = self._terms
+        score_step = self._compute_scores(coef, intercept, self._score_step)
+
+        def work(chunk: Chunk) -> Floats:
+            sums = np.zeros(STEP_LEVELS + 3)
+            kernels.newton_step(
+                score_step, self.weight, self.cell, self.live, ceiling, ceiling_step, target,
+                chunk.span.start, chunk.span.stop, hinge, slack, dual, codual,
+                first_order, second_order, hinge_step, dual_step,
+                sums[:STEP_LEVELS], sums[STEP_LEVELS:],
+            )  # fmt: skip
+            return sums
+
+        parts = np.array(self._map(work))
+        sums = parts.sum(axis=0)
+        blocked = np.cumsum(sums[:STEP_LEVELS])
+        return StepLengths(
+            float(parts[:, -1].max()), blocked, float(sums[STEP_LEVELS]), float(sums[STEP_LEVELS + 1])
+        )
+
+    def correct(self, ceiling: Floats, ceiling_step: Floats) -> None:
+        """Take the second-order terms of the stored direction into the next target."""
+        *_, hinge_step, dual_step, first_order, second_order = self._terms
+        self._map(
+            lambda chunk: kernels.second_order_terms(
+                self._score_step, self.cell, self.live, ceiling, ceiling_step,
+                chunk.span.start, chunk.span.stop, hinge_step, dual_step,
+                first_order, second_order,
+            )
+        )  # fmt: skip
+
+    def advance(
+        self, step: float, kept: float, ceiling: Floats, ceiling_step: Floats
+    ) -> float:
+        """Move the terms along the stored direction; their complementarity there.
+
+        Terms that would keep less than a share ``kept`` of a variable are held at that share.
+        """
+        hinge, slack, dual, codual, hinge_step, dual_step, first_order, second_order = self._terms
+
+        def work(chunk: Chunk) -> float:
+            sums = np.zeros(1)
+            kernels.advance_state(
+                step, kept, self._score_step, self.weight, self.cell, self.live, ceiling, ceiling_step,
+                chunk.span.start, chunk.span.stop, self.scores, hinge, slack, dual, codual,
+                hinge_step, dual_step, first_order, second_order, sums,
+            )  # fmt: skip
+            return float(sums[0])
+
+        return float(np.sum(self._map(work)))
+
+    def dual_point(self, ceiling: Floats) -> DualPoint:
+        """Sums of the current dual point, clipped to [0, ceiling]."""
+        point, totals = self._dual_terms(ceiling)
+        return DualPoint(self._transpose(point), totals)
+
+    def _dual_terms(self, ceiling: Floats) -> tuple[Floats, Floats]:
+        _, _, dual, *_ = self._terms
+        point = np.zeros((2, self.n_rows))
+
+        def work(chunk: Chunk) -> Floats:
+            totals = np.zeros(2)
+            kernels.dual_terms(
+                self.weight, self.cell, self.live, ceiling, chunk.span.start, chunk.span.stop,
+                dual, point, totals,
+            )  # fmt: skip
+            return totals
+
+        totals = np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
+        return point, totals
+
+
+def _dense_gram(
+    chunk: Chunk, curvature: Floats, negligible: float, total: Floats, border: Floats
+) -> tuple[Floats, Floats]:
+    """Add the upper triangle of a dense chunk's X' D X, a buffer of scaled rows at a time."""
+    rows = max(16, GRAM_BUFFER // max(1, chunk.X.shape[1]))
+    for first in range(chunk.first, chunk.last, rows):
+        last = min(first + rows, chunk.last)
+        weights = curvature[chunk.offset + first : chunk.offset + last]
+        kept = weights > negligible
+        if not kept.any():
+            continue
+        part = chunk.X[first:last]
+        if not kept.all():
+            part, weights = part[kept], weights[kept]
+        scaled = np.asarray(part * np.sqrt(weights)[:, None], dtype=np.float64)
+        border += weights @ part
+        # scaled.T is Fortran-ordered: BLAS reads it in place; dsyrk fills one triangle of a * a'
+        total = scipy.linalg.blas.dsyrk(
+            1.0, scaled.T, beta=1.0, c=total.T, lower=1, overwrite_c=1
+        ).T
+    return total, border

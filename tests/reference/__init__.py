@@ -1,0 +1,1 @@
+"""Independent referees: slow, plain, obviously right; nothing here imports ratebound."""
