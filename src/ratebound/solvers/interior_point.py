@@ -37,11 +37,16 @@ from ratebound.solvers.base import Solution, Start, Status, Stop
 
 INITIAL_BARRIER = 0.25
 MULTIPLIER_START = 0.1
-SHORTENED = 0.995  # share of the longest step that is taken
-SMALLEST_STEP = 1e-7
-SMALLEST_TARGET = 1e-4  # of the barrier, in one step
+SHORTENED = 0.95  # share of the longest step that is taken
+SHORT_STEP = 0.05  # steps shorter than this, PATIENCE in a row, call for recentring
+PATIENCE = 3
+RECENTRED = 10.0  # what recentring multiplies the barrier by
+REFINEMENTS = 1
+SETBACK = 3.0  # growth of the barrier after which outliers are no longer left behind
+AHEAD = 1e-3  # barrier aimed at, at least, as a share of the gap per term
 OUTLIERS = 3e-2  # share of the terms' weight that need not shorten a step
-KEPT = 0.3  # share of a variable that a term keeps at least in a step
+GAIN = 1.5  # how much farther a step must reach without the outliers to leave them behind
+KEPT = 0.3  # share of a variable that an outlier keeps at least in a step
 NEW_CONSTRAINTS = 32  # violated constraints that enter at a time
 
 
@@ -105,6 +110,7 @@ class _Run:
         self._scale()
         multipliers = np.zeros(n_constraints) if start is None else start.multipliers
         self.all_multipliers = np.clip(multipliers * self.multiplier_scale, 0.0, self.highest)
+        self.leave_outliers = True
         self.barrier = INITIAL_BARRIER
         if start is not None and start.barrier is not None:
             self.barrier = start.barrier
@@ -163,10 +169,13 @@ class _Run:
             if iterations == self.max_iter:
                 break
             step = self._newton()
-            short_steps = short_steps + 1 if step < SMALLEST_STEP else 0
-            if short_steps > 2 or not np.isfinite(self.intercept):
+            if not np.isfinite(step + self.intercept):
                 status = Status.STALLED
                 break
+            short_steps = short_steps + 1 if step < SHORT_STEP else 0
+            if short_steps == PATIENCE:
+                short_steps = 0
+                self._recentre()
         best = self.best
         return Solution(
             best.coef,
@@ -254,6 +263,13 @@ class _Run:
         self.count = 2.0 * float(weight) + 2.0 * len(self.active) * self.constraint_weight
         self.rows.begin(self.coef, self.intercept, self.ceiling, self.barrier)
 
+    def _recentre(self) -> None:
+        """Start the terms again from the current model, farther from the boundary."""
+        self.all_multipliers = np.zeros(len(self.problem.bound))
+        self.all_multipliers[self.active] = self.multipliers
+        self.barrier *= RECENTRED
+        self._activate(self.active)
+
     def _ceiling(self, base: Floats | float, multipliers: Floats) -> Floats:
         return np.asarray(base + (self.table.T @ multipliers).reshape(self.cost.shape))
 
@@ -290,23 +306,32 @@ class _Run:
         now = self.barrier * self.count
         after = now + reach * affine.linear + reach * reach * affine.quadratic
         centring = min(1.0, max(after, 0.0) / now) ** 3
-        target = max(centring, SMALLEST_TARGET) * self.barrier
+        # the barrier does not run ahead of what the bounds have reached: residuals must follow it
+        reached = self.cost_scale * (self.best.upper - self.best.lower) / self.count
+        target = max(centring * self.barrier, min(AHEAD * reached, self.barrier))
         self.rows.correct(self.ceiling, affine.ceiling_step)
         slack_extra = affine.slack_step * affine.step
         excess_extra = -affine.excess_step * affine.step
         chosen = self._direction(target, slack_extra, excess_extra)
-        step = self._step_length(chosen)
-        self._advance(step, chosen)
+        step, kept = self._step_length(chosen)
+        before = self.barrier
+        self._advance(step, kept, chosen)
+        if kept == KEPT and self.barrier > SETBACK * before:
+            self.leave_outliers = False  # they are not outliers, or there are too few terms
         return step
 
-    def _step_length(self, move: _Direction) -> float:
-        """As far as all but a few terms can go; those few are put back on the path afterwards."""
+    def _step_length(self, move: _Direction) -> tuple[float, float]:
+        """How far to go, and the share of a variable that a term keeps at least.
+
+        As far as all terms can go, unless all but a few outliers can go much farther.
+        """
         longest = SHORTENED / max(move.steepest, SHORTENED)
         allowed = move.blocked <= OUTLIERS * self.terms_weight
         free = float(np.sum(allowed)) / len(move.blocked)  # blocked rises: the allowed come first
-        if free > longest:
-            longest = free if free < 1.0 else 1.0
-        return min(longest, SHORTENED / max(move.steepest_goal, SHORTENED))
+        free = min(free, SHORTENED / max(move.steepest_goal, SHORTENED))
+        if self.leave_outliers and free > GAIN * longest:
+            return free, KEPT
+        return longest, 0.5 * (1.0 - SHORTENED)
 
     def _factorise(self) -> None:
         sums = self.rows.curvature(self.ceiling, self.wanted)
@@ -323,25 +348,56 @@ class _Run:
             system[features, features] = sums.bias
             border[features] = self.table @ sums.cross_bias.ravel()
         # rounding can push the smallest pivots below zero when alpha is small beside the rows
-        shift = 1e-14 * np.diagonal(system).copy()
+        self.system = system
+        shift = 1e-15 * np.diagonal(system)
         while True:
-            system[np.arange(size), np.arange(size)] += shift
             try:
-                self.factor = scipy.linalg.cho_factor(system, lower=True, check_finite=False)
+                self.factor = scipy.linalg.cho_factor(
+                    system + np.diag(shift), lower=True, overwrite_a=True, check_finite=False
+                )
                 break
             except scipy.linalg.LinAlgError:
-                shift *= 100.0
+                shift = shift * 100.0
         self.border = border
-        self.solved_border = scipy.linalg.cho_solve(self.factor, border, check_finite=False)
-        inner = scipy.sparse.diags_array(sums.inverse.ravel())
-        block = (self.table @ inner @ self.table.T).toarray()
-        block += np.diag(self.slack / self.multipliers + self.excess / self.room)
-        block += border.T @ self.solved_border
-        self.inner_factor = (
-            scipy.linalg.cho_factor(block, lower=True, check_finite=False)
-            if len(self.active)
-            else None
+        self.half_border = scipy.linalg.solve_triangular(
+            self.factor[0], border, lower=True, check_finite=False
         )
+        inner = scipy.sparse.diags_array(sums.inverse.ravel())
+        self.block = (self.table @ inner @ self.table.T).toarray()
+        self.block += np.diag(self.slack / self.multipliers + self.excess / self.room)
+        if len(self.active):
+            self.inner_factor = scipy.linalg.cho_factor(
+                self.block + self.half_border.T @ self.half_border, lower=True, check_finite=False
+            )
+
+    def _solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
+        """Solve [system, border; border', -block] (step, multiplier step) = (model, goals).
+
+        Refinement undoes the shift of the factor, and what rounding loses where alpha is tiny.
+        """
+        step, multiplier_step = self._solve_once(model, goals)
+        for _ in range(REFINEMENTS):
+            more, multiplier_more = self._solve_once(
+                model - self.system @ step - self.border @ multiplier_step,
+                goals - self.border.T @ step + self.block @ multiplier_step,
+            )
+            step = step + more
+            multiplier_step = multiplier_step + multiplier_more
+        return step, multiplier_step
+
+    def _solve_once(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
+        factor = self.factor[0]
+        half = scipy.linalg.solve_triangular(factor, model, lower=True, check_finite=False)
+        multiplier_step = np.zeros(0)
+        if len(self.active):
+            multiplier_step = scipy.linalg.cho_solve(
+                self.inner_factor, self.half_border.T @ half - goals, check_finite=False
+            )
+            half = half - self.half_border @ multiplier_step
+        step = scipy.linalg.solve_triangular(
+            factor, half, lower=True, trans="T", check_finite=False
+        )
+        return step, multiplier_step
 
     def _direction(self, target: float, slack_extra: Floats, excess_extra: Floats) -> _Direction:
         """Newton direction for products target (omega target), with these second-order terms."""
@@ -354,14 +410,7 @@ class _Run:
         to_excess = (wanted - excess_extra) / self.room - self.excess
         gap = self.bound - self.table @ sums.hinges.ravel() - self.slack - to_slack
         gap += self.excess + to_excess
-        base = scipy.linalg.cho_solve(self.factor, -residual, check_finite=False)
-        if self.inner_factor is None:
-            step = np.zeros(0)
-        else:
-            step = scipy.linalg.cho_solve(
-                self.inner_factor, self.border.T @ base - gap, check_finite=False
-            )
-        model = base - self.solved_border @ step
+        model, step = self._solve(-residual, gap)
         coef = model[: rows.n_features]
         intercept = float(model[-1]) if self.problem.fit_intercept else 0.0
         ceiling_step = self._ceiling(0.0, step)
@@ -387,9 +436,9 @@ class _Run:
             max(steepest, lengths.steepest), steepest, lengths.blocked, linear, quadratic,
         )  # fmt: skip
 
-    def _advance(self, step: float, move: _Direction) -> None:
+    def _advance(self, step: float, kept: float, move: _Direction) -> None:
         products = self.rows.advance(
-            step, KEPT, self.ceiling, move.ceiling_step
+            step, kept, self.ceiling, move.ceiling_step
         )
         self.coef = self.coef + step * move.coef
         self.intercept += step * move.intercept
