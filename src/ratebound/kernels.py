@@ -47,19 +47,14 @@ def csr_scores(indptr, indices, data, coef, intercept, first, last, offset, scor
 
 @compiled
 def csr_transpose(indptr, indices, data, vectors, first, last, offset, out):  # type: ignore[no-untyped-def]
-    """out[:, c] += X' vectors[c]; out has one row per feature."""
-    count = vectors.shape[0]
-    for i in range(first, last):
-        busy = False
-        for c in range(count):
-            if vectors[c, offset + i] != 0.0:
-                busy = True
-        if busy:
-            for k in range(indptr[i], indptr[i + 1]):
-                feature = indices[k]
-                value = data[k]
-                for c in range(count):
-                    out[feature, c] += value * vectors[c, offset + i]
+    """out[c] += X' vectors[c]."""
+    for c in range(vectors.shape[0]):
+        column = out[c]
+        for i in range(first, last):
+            factor = vectors[c, offset + i]
+            if factor != 0.0:
+                for k in range(indptr[i], indptr[i + 1]):
+                    column[indices[k]] += factor * data[k]
 
 
 @compiled

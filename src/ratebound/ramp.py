@@ -113,6 +113,24 @@ class ConvexProblem:
         balanced[heavier] = totals[1 - heavier] / totals[heavier]
         return [balanced, unscaled]
 
+    def conflict_radius(self, multipliers: Floats, point: DualPoint) -> float:
+        """The largest R for which these variables prove that no ||coef|| <= R meets the bounds.
+
+        The dual point must lie between 0 and the multipliers' share of the ceiling (costs left out).
+        By Farkas: ``1/2 sum(p) - bound @ v - R ||X' s p|| - (1/2 + R max||x||) |sum(s p)| > 0`` leaves
+        no model of that size. 0 where nothing is proven; it says nothing of other anchors.
+        """
+        largest = 0.0
+        for scale in self._balances(point.totals):
+            totals = scale * point.totals
+            direction = scale[0] * point.features[0] - scale[1] * point.features[1]
+            imbalance = abs(float(totals[0] - totals[1])) if self.fit_intercept else 0.0
+            room = 0.5 * float(totals.sum()) - float(self.bound @ multipliers) - 0.5 * imbalance
+            slope = float(np.linalg.norm(direction)) + self.rows.largest_norm * imbalance
+            if room > 1e-12 * float(np.abs(self.bound) @ multipliers):
+                largest = max(largest, room / max(slope, np.finfo(float).tiny))
+        return largest
+
     def relative(self, amount: float, upper: float) -> float:
         """An amount of objective as a share of the objective, or of a thousandth of all costs."""
         return amount / max(upper, 1e-3 * self.total_cost, np.finfo(float).tiny)

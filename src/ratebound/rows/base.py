@@ -100,6 +100,10 @@ class Rows(Protocol):
         """Sum per cell of weight * [z > 0]."""
         ...
 
+    def block_scores(self, coef: Floats, intercept: float) -> list[Floats]:
+        """Scores of all rows, an array a block: for a search over cuts, not for solvers."""
+        ...
+
     def hinge_sums(self, coef: Floats, intercept: float) -> Floats:
         """Sums (2, cells) of weight * hinge over the live terms."""
         ...

@@ -99,6 +99,7 @@ class MemoryRows:
         self.cell = np.where(self.weight > 0, cells, np.int32(-1))
         self.n_rows = len(self.cell)
         self.chunks: list[Chunk] = []
+        self.block_ends: list[int] = []
         offset = 0
         for X, _, _ in blocks:
             stored = _storage(X)
@@ -110,6 +111,7 @@ class MemoryRows:
                 for a, b in zip(cuts[:-1], cuts[1:], strict=True)
             ]
             offset += rows
+            self.block_ends.append(offset)
         self.threads = threads or len(os.sched_getaffinity(0))
         self._pool: ThreadPoolExecutor | None = None
         used = self.cell >= 0
@@ -190,11 +192,11 @@ class MemoryRows:
 
         def work(chunk: Chunk) -> Floats:
             if isinstance(chunk.X, Sparse):
-                out = np.zeros((self.n_features, len(vectors)))
+                out = np.zeros((len(vectors), self.n_features))
                 kernels.csr_transpose(
                     *chunk.X, vectors, chunk.first, chunk.last, chunk.offset, out
                 )
-                return out.T
+                return out
             part: Floats = vectors[:, chunk.span] @ chunk.X[chunk.first : chunk.last]
             return part
 
@@ -219,6 +221,11 @@ class MemoryRows:
         # what rounding leaves of a cell without live rows is not weight
         self.live_weight[self.live_weight < 1e-12 * self.cell_weight] = 0.0
         return dead
+
+    def block_scores(self, coef: Floats, intercept: float) -> list[Floats]:
+        """Scores of all rows, an array a block."""
+        scores = self._compute_scores(coef, intercept, np.empty(self.n_rows))
+        return np.split(scores, self.block_ends[:-1])
 
     def _sum_by_cell(self, values: Floats) -> Floats:
         used = self.cell >= 0

@@ -111,6 +111,7 @@ class _Run:
         multipliers = np.zeros(n_constraints) if start is None else start.multipliers
         self.all_multipliers = np.clip(multipliers * self.multiplier_scale, 0.0, self.highest)
         self.leave_outliers = True
+        self.warm = start is not None and start.barrier is not None
         self.barrier = INITIAL_BARRIER
         if start is not None and start.barrier is not None:
             self.barrier = start.barrier
@@ -151,6 +152,7 @@ class _Run:
         closed = self._one_sided()
         if closed is not None:
             return closed
+        self.hinges = self.rows.hinge_sums(self.coef, self.intercept)
         self._activate(self._first_constraints())
         status = Status.ITERATIONS
         iterations = 0
@@ -200,8 +202,7 @@ class _Run:
         count = len(self.problem.bound)
         if count <= 2 * NEW_CONSTRAINTS:
             return np.arange(count)
-        hinges = self.rows.hinge_sums(self.coef, self.intercept)
-        violation = self.problem.violations(hinges) * self.constraint_scale
+        violation = self.problem.violations(self.hinges) * self.constraint_scale
         worst = np.argsort(-violation, kind="stable")[:NEW_CONSTRAINTS]
         return np.union1d(worst[violation[worst] > 0], np.flatnonzero(self.all_multipliers > 0))
 
@@ -209,8 +210,7 @@ class _Run:
         """Constraints outside the system that the current model violates, the worst ones."""
         if len(self.active) == len(self.problem.bound):
             return np.zeros(0, dtype=np.int64)
-        hinges = self.rows.hinge_sums(self.coef, self.intercept)
-        violation = self.problem.violations(hinges) * self.constraint_scale
+        violation = self.problem.violations(self.hinges) * self.constraint_scale
         violation[self.active] = 0.0
         worst = np.argsort(-violation, kind="stable")[:NEW_CONSTRAINTS]
         return worst[violation[worst] > 0]
@@ -249,10 +249,13 @@ class _Run:
         self.table = scipy.sparse.csr_array(scipy.sparse.diags_array(scale) @ table)
         self.bound = self.problem.bound[self.active] * scale
         highest = self.highest[self.active]
-        lowest = np.minimum(MULTIPLIER_START, 0.5 * highest)
-        self.multipliers = np.clip(self.all_multipliers[self.active], lowest, highest - lowest)
-        self.room = highest - self.multipliers
         spread = self.constraint_weight * self.barrier
+        apart = np.minimum(MULTIPLIER_START, 0.5 * highest)
+        if self.warm:  # no farther from 0 and from the price than the path is, at this room or excess
+            violation = np.abs(self.table @ self.hinges.ravel() - self.bound)
+            apart = np.minimum(apart, spread / np.maximum(violation, spread / highest))
+        self.multipliers = np.clip(self.all_multipliers[self.active], apart, highest - apart)
+        self.room = highest - self.multipliers
         self.slack = spread / self.multipliers
         self.excess = spread / self.room
         self.ceiling = self._ceiling(self.cost, self.multipliers)
@@ -277,7 +280,7 @@ class _Run:
 
     def _certify(self) -> None:
         problem, best = self.problem, self.best
-        hinges = self.rows.hinge_sums(self.coef, self.intercept)
+        hinges = self.hinges = self.rows.hinge_sums(self.coef, self.intercept)
         coef = self.rows.lift(self.coef)
         upper = problem.value(coef, hinges)
         if upper < best.upper:
