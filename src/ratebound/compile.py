@@ -19,7 +19,7 @@ from scipy import sparse
 
 from ratebound.cells import Atoms, CodedColumn, combine, read_column
 from ratebound.data import BoundData
-from ratebound.data.arrays import plural
+from ratebound.data.arrays import plural, row_count
 from ratebound.problem import (
     MET_TOLERANCE,
     CompiledGoal,
@@ -425,9 +425,7 @@ def _row_blocks(data: BoundData, cells: _Cells) -> tuple[tuple[RowBlock, ...], d
     for bound in data.datasets.values():
         last = bound.n_rows if bound.rows is None else int(bound.rows.max(initial=-1)) + 1
         sizes[bound.block] = max(sizes[bound.block], last)
-    sizes = [
-        x.shape[0] if hasattr(x, "shape") else max(len(x), n) for x, n in zip(X, sizes, strict=True)
-    ]
+    sizes = [max(row_count(x, "X"), n) for x, n in zip(X, sizes, strict=True)]
     weight = [np.zeros(n) for n in sizes]
     cell = [np.full(n, -1, dtype=np.int32) for n in sizes]
     taken = [np.zeros(n, dtype=bool) for n in sizes]

@@ -1,18 +1,18 @@
-"""The compiled loops over rows: plain functions over flat arrays, and the only file that knows Numba.
+"""The compiled loops over rows: plain functions over flat arrays. Only this file knows Numba.
 
 A *term* is a row ``i`` and a side: side 0 charges positive scores, ``h = max(0, 1/2 + z)``, side 1
-negative ones, ``h = max(0, 1/2 - z)``. A term takes part when its bit in ``live[i]`` is set (bit 1 for
-side 0, bit 2 for side 1) and the ceiling of its dual variable is positive. Ceilings
+negative ones, ``h = max(0, 1/2 - z)``. A term takes part when its bit in ``live[i]`` is set (bit 1
+for side 0, bit 2 for side 1) and the ceiling of its dual variable is positive. Ceilings
 ``T = cost + multipliers @ table`` are the same for all rows of a cell, so tables of shape
 ``(2, cells)`` are all that a row has to know of goals.
 
 The state of a term in the interior-point method is its hinge ``hinge >= 0``, the slack
 ``slack = hinge - 1/2 - sign * z >= 0`` and their dual variables ``dual`` (of the slack) and
-``codual = T - dual`` (of the hinge), all per unit of row weight; weights enter sums only, so that a row
-of weight 2 takes the path of the same row written twice.
+``codual = T - dual`` (of the hinge), all per unit of row weight; weights enter sums only, so that a
+row of weight 2 takes the path of the same row written twice.
 
-Every function works on rows ``first <= i < last`` and writes sums to arrays of its caller, so blocks
-of rows can run in threads (``nogil``) and be added in a fixed order.
+Every function works on rows ``first <= i < last`` and writes sums to arrays of its caller, so
+blocks of rows can run in threads (``nogil``) and be added in a fixed order.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ def compiled(function: Function) -> Function:
     """Compile a loop; keep the machine code on disk where some place is writable."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:  # no writable place for a cache
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)
 
 
 @compiled
-def csr_scores(indptr, indices, data, coef, intercept, first, last, offset, scores):  # type: ignore[no-untyped-def]
+def csr_scores(indptr, indices, data, coef, intercept, first, last, offset, scores):
     """scores[offset + i] = <x_i, coef> + intercept."""
     for i in range(first, last):
         total = 0.0
@@ -46,7 +46,7 @@ def csr_scores(indptr, indices, data, coef, intercept, first, last, offset, scor
 
 
 @compiled
-def csr_transpose(indptr, indices, data, vectors, first, last, offset, out):  # type: ignore[no-untyped-def]
+def csr_transpose(indptr, indices, data, vectors, first, last, offset, out):
     """out[c] += X' vectors[c]."""
     for c in range(vectors.shape[0]):
         column = out[c]
@@ -58,7 +58,7 @@ def csr_transpose(indptr, indices, data, vectors, first, last, offset, out):  # 
 
 
 @compiled
-def csr_gram(indptr, indices, data, curvature, negligible, first, last, offset, out, border):  # type: ignore[no-untyped-def]
+def csr_gram(indptr, indices, data, curvature, negligible, first, last, offset, out, border):
     """Add the upper triangle of X' diag(curvature) X to out, and X' curvature to border."""
     for i in range(first, last):
         weight = curvature[offset + i]
@@ -75,7 +75,7 @@ def csr_gram(indptr, indices, data, curvature, negligible, first, last, offset, 
 
 
 @compiled
-def csr_by_cell(indptr, indices, data, factors, cells, wanted, first, last, offset, out):  # type: ignore[no-untyped-def]
+def csr_by_cell(indptr, indices, data, factors, cells, wanted, first, last, offset, out):
     """out[slot] += factor * x over the terms whose (side, cell) has a slot in wanted."""
     for i in range(first, last):
         cell = cells[offset + i]
@@ -91,7 +91,7 @@ def csr_by_cell(indptr, indices, data, factors, cells, wanted, first, last, offs
 
 
 @compiled
-def dense_by_cell(X, factors, cells, wanted, first, last, offset, out):  # type: ignore[no-untyped-def]
+def dense_by_cell(X, factors, cells, wanted, first, last, offset, out):
     """The same as `csr_by_cell` for a dense X."""
     features = X.shape[1]
     for i in range(first, last):
@@ -108,8 +108,8 @@ def dense_by_cell(X, factors, cells, wanted, first, last, offset, out):  # type:
 
 
 @compiled
-def choose_sides(scores, weights, cells, first, last, live, dead):  # type: ignore[no-untyped-def]
-    """Majorizer at the anchor's scores: a side is live where its hinge, not the constant 1, is tight."""
+def choose_sides(scores, weights, cells, first, last, live, dead):
+    """Majorize at the anchor's scores: a side is live where its hinge is tight, not the 1."""
     for i in range(first, last):
         live[i] = 0
         cell = cells[i]
@@ -126,7 +126,7 @@ def choose_sides(scores, weights, cells, first, last, live, dead):  # type: igno
 
 
 @compiled
-def hinge_sums(scores, weights, cells, live, first, last, out):  # type: ignore[no-untyped-def]
+def hinge_sums(scores, weights, cells, live, first, last, out):
     """out[side, cell] += weight * exact hinge over the live terms."""
     for i in range(first, last):
         if live[i] & 1 and scores[i] > -0.5:
@@ -136,7 +136,7 @@ def hinge_sums(scores, weights, cells, live, first, last, out):  # type: ignore[
 
 
 @compiled
-def central_hinge(u, ceiling, barrier):  # type: ignore[no-untyped-def]
+def central_hinge(u, ceiling, barrier):
     """Hinge h and slack h - u of the central path at u = 1/2 + sign * z.
 
     h solves ceiling * h * (h - u) = barrier * (2 h - u); of the two ways to write its root and the
@@ -150,8 +150,8 @@ def central_hinge(u, ceiling, barrier):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def central_state(scores, cells, live, ceiling, barrier, first, last, hinge, slack, dual, codual):  # type: ignore[no-untyped-def]
-    """Put every term on the central path of its own score: dual * slack = codual * hinge = barrier."""
+def central_state(scores, cells, live, ceiling, barrier, first, last, hinge, slack, dual, codual):
+    """Put every term on the path of its score: dual * slack = codual * hinge = barrier."""
     for i in range(first, last):
         for side in range(2):
             if not live[i] & (1 + side):
@@ -166,10 +166,11 @@ def central_state(scores, cells, live, ceiling, barrier, first, last, hinge, sla
 
 
 @compiled
-def term_curvature(  # type: ignore[no-untyped-def]
-    weights, cells, live, ceiling, first, last, hinge, slack, dual, codual, curvature, factors, inverse
+def term_curvature(
+    weights, cells, live, ceiling, first, last, hinge, slack, dual, codual, curvature, factors,
+    inverse,
 ):
-    """Per row the curvature of its terms in the score, per term the weight of a ceiling's step on it.
+    """Curvature of every row in its score, and how a step of the ceiling acts on every term.
 
     inverse[side, cell] collects weight / (dual/slack + codual/hinge), the curvature of a ceiling.
     """
@@ -190,7 +191,7 @@ def term_curvature(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def newton_target(  # type: ignore[no-untyped-def]
+def newton_target(
     weights, cells, live, ceiling, target, first, last, hinge, slack, dual, codual,
     first_order, second_order, out, hinges,
 ):
@@ -221,15 +222,15 @@ def newton_target(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def newton_step(  # type: ignore[no-untyped-def]
+def newton_step(
     score_step, weights, cells, live, ceiling, ceiling_step, target, first, last,
     hinge, slack, dual, codual, first_order, second_order, hinge_step, dual_step, blocked, sums,
 ):
     """Steps of every term given the steps of its score and ceiling.
 
     blocked[k] collects the weight of the terms that leave their domain at a step between
-    k / len(blocked) and (k + 1) / len(blocked), sums[0] and sums[1] the linear and the quadratic part
-    of the complementarity, and sums[2] becomes 1 / (longest step that keeps all terms inside).
+    k / len(blocked) and (k + 1) / len(blocked), sums[0] and sums[1] the linear and the quadratic
+    part of the complementarity, and sums[2] becomes 1 / (longest step that keeps all terms inside).
     """
     levels = len(blocked)
     worst = sums[2]
@@ -269,11 +270,11 @@ def newton_step(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def second_order_terms(  # type: ignore[no-untyped-def]
+def second_order_terms(
     score_step, cells, live, ceiling, ceiling_step, first, last,
     hinge_step, dual_step, first_order, second_order,
 ):
-    """Mehrotra's correction: what the products gain beyond their linear part along the stored step."""
+    """Mehrotra's correction: what the products gain beyond their linear part."""
     for i in range(first, last):
         for side in range(2):
             if not live[i] & (1 + side) or ceiling[side, cells[i]] <= 0.0:
@@ -286,7 +287,7 @@ def second_order_terms(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def advance_state(  # type: ignore[no-untyped-def]
+def advance_state(
     step, kept, score_step, weights, cells, live, ceiling, ceiling_step, first, last,
     scores, hinge, slack, dual, codual, hinge_step, dual_step, first_order, second_order, sums,
 ):
@@ -332,8 +333,8 @@ def advance_state(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def dual_terms(weights, cells, live, ceiling, first, last, dual, out, totals):  # type: ignore[no-untyped-def]
-    """out[side, i] = weight * dual clipped to [0, ceiling], totals[side] their sum: the dual point."""
+def dual_terms(weights, cells, live, ceiling, first, last, dual, out, totals):
+    """The dual point: out[side, i] = weight * dual clipped to [0, ceiling], and their totals."""
     for i in range(first, last):
         for side in range(2):
             out[side, i] = 0.0

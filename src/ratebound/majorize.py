@@ -7,9 +7,9 @@ paper starts from a feasible model; here every convex problem is elastic (a unit
     objective + multiplier_bound * (sum of violations)
 
 never rises while the price stays the same. Where goals remain missed when progress ends, the price
-grows tenfold, at most to `LARGEST_PRICE`. Before that it may fall: goals without interior (equal rates
-of two groups) can be met by the rates and yet by no convex bound but at the anchor, and a high price
-would hold the model there. The first convex problems are solved loosely: a bound that is
+grows tenfold, at most to `LARGEST_PRICE`. Before that it may fall: goals without interior (equal
+rates of two groups) can be met by the rates and yet by no convex bound but at the anchor, and a
+high price would hold the model there. The first convex problems are solved loosely: a bound that is
 soon replaced need not be minimised to the last digit.
 """
 
@@ -83,8 +83,8 @@ class Majorized:
     solution : Solution, of the last convex problem: its certificate and multipliers
     problem : RampProblem, at the last price
     convex_violations : (m,), of the last convex problem at its solution
-    conflict_radius : float, no model with a smaller ||coef|| meets the last convex bound (0: unproven)
-    history : tuple of Step
+    conflict_radius : float, no model with a smaller ||coef|| meets the last convex bound (0:
+    unproven) history : tuple of Step
     converged : bool
     why : str, why it ended
     """
@@ -128,7 +128,8 @@ class Majorization:
     ----------
     solver : Solver
     tol : float
-        Relative decrease at which steps stop, and certified relative gap of the last convex problem.
+        Relative decrease at which steps stop, and certified relative gap of the last convex
+        problem.
     max_iter : int
         Steps at most.
     adapt_price : bool
@@ -189,16 +190,14 @@ class Majorization:
             )
             current = point
             best = _better(best, current, self.tol)
-            start = Start(
-                current.coef, current.intercept, solution.multipliers, _warm_barrier(gap)
-            )
+            start = Start(current.coef, current.intercept, solution.multipliers, _warm_barrier(gap))
             if late() or (on_step is not None and on_step(history[-1])):
                 why = "stopped by the time limit" if late() else "stopped by the callback"
                 break
             missed = current.violation > self.tol
             if self.adapt_price and not grown and not missed and _is_saturated(solution, problem):
-                # the bounds cannot be met where the rates themselves are: it is the bounds' slack that
-                # is paid for, and so high a price would hold the model at its anchor
+                # the bounds cannot be met where the rates themselves are: it is the bounds' slack
+                # that is paid for, and so high a price would hold the model at its anchor
                 problem = problem.priced(problem.multiplier_bound / PRICE_GROWTH)
                 current = _Point.at(problem, current.coef, current.intercept)
                 best = _Point.at(problem, best.coef, best.intercept)
@@ -295,7 +294,7 @@ def _warm_barrier(gap: float) -> float:
 
 
 def _conflict_radius(convex: ConvexProblem, solution: Solution) -> float:
-    """The R of DESIGN's proof: no ||coef|| <= R meets the convex bound; 0 where nothing is proven."""
+    """The R for which no ||coef|| <= R meets the convex bound; 0 where nothing is proven."""
     multipliers = solution.multipliers
     charges = (convex.constraints.T @ multipliers).reshape(convex.cost.shape)
     rows = convex.rows.compact()

@@ -1,9 +1,10 @@
 """Where to put the threshold of a deterministic rule: the exact search for a cut of given scores.
 
-Sort the rows of all datasets by score once; every cut between two distinct scores is a deterministic
-classifier, and as the cut falls from the top, rows join the positive side one after the other, so a
-rate at all cuts is one cumulative sum. All goals are evaluated at every cut, at O(rows) a group of a
-family (not a pair of groups), and no more than a few arrays of one number a row are held.
+Sort the rows of all datasets by score once; every cut between two distinct scores is a
+deterministic classifier, and as the cut falls from the top, rows join the positive side one after
+the other, so a rate at all cuts is one cumulative sum. All goals are evaluated at every cut, at
+O(rows) a group of a family (not a pair of groups), and no more than a few arrays of one number a
+row are held.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from ratebound.majorize import Callback, Majorization, Majorized
 from ratebound.problem import MET_TOLERANCE, CompiledGoal, Floats, RateProblem
 from ratebound.ramp import RampProblem
 
-#: Scores closer than this, relative to their size, are one score: rounding would decide between them.
+#: Scores closer than this, relative to their size, are one: only rounding tells them apart.
 DISTINCT = 1e-10
 #: Objectives closer than this are equal; the cut nearest zero is then taken.
 EQUAL = 1e-12
@@ -109,9 +110,9 @@ class _Cuts:
     is_cut: npt.NDArray[np.bool_]
 
     def of(self, coefficients: Floats) -> Floats:
-        """coefficients @ P at every allowed cut, for P the positive weight of every cell."""
+        """Return coefficients @ P at every allowed cut, for P the positive weight of every cell."""
         steps = np.concatenate([[0.0], self.weight * coefficients[self.cell]])
-        return np.cumsum(steps)[self.is_cut]
+        return np.asarray(np.cumsum(steps)[self.is_cut])
 
 
 def _violation(problem: RateProblem, goal: CompiledGoal, cuts: _Cuts) -> Floats:
@@ -125,8 +126,8 @@ def _violation(problem: RateProblem, goal: CompiledGoal, cuts: _Cuts) -> Floats:
             np.minimum(lowest, rate, out=lowest)
             np.maximum(highest, rate, out=highest)
         if goal.kind == "gap":
-            return highest - lowest - goal.bound
-        return goal.bound * highest - lowest
+            return np.asarray(highest - lowest - goal.bound)
+        return np.asarray(goal.bound * highest - lowest)
     violation = np.full(int(cuts.is_cut.sum()), -np.inf)
     for row in rows:
         value = problem.offset[row] + cuts.of(problem.table[[row]].toarray()[0])
@@ -160,18 +161,19 @@ def repair(
     deadline: float | None = None,
     max_rounds: int = 6,
 ) -> Repaired:
-    """Find a model and a cut whose deterministic decisions meet every goal on the training datasets.
+    """Find a model and a cut whose deterministic decisions meet every goal on the training
+    datasets.
 
     The best cut of the fitted scores where one meets all goals. Else every missed bound of the ramp
     problem is tightened by the difference between its strict and its expected value, majorization
     continues from where it ended, and the search is repeated. Where no round meets all goals, the
     least violated cut is returned.
     """
-    best: Repaired | None = None
+    best = Repaired(fit, Cut(0.0, np.inf, np.inf), 0)
     tightening = np.zeros(len(problem.bound))
     for done in range(max_rounds + 1):
         cut = best_cut(rates, problem.rows.block_scores(fit.coef, fit.intercept))
-        if best is None or _is_better(cut, best.cut):
+        if _is_better(cut, best.cut):
             best = Repaired(fit, cut, done)
         late = deadline is not None and time.monotonic() > deadline
         if cut.met or done == max_rounds or late:

@@ -1,15 +1,16 @@
 """The ramp problem, and its convex upper bounds at an anchor (Problems 2 and 3 of the paper).
 
-With the ramp ``σ(z) = min(1, max(0, 1/2 + z))``, rates of the classifier that decides positively with
+With the ramp ``σ(z) = min(1, max(0, 1/2 + z))``, rates of the classifier that decides positively
+with
 probability ``σ(z)`` are continuous, and the goals become::
 
     minimise    sum c+ σ(z) + c- σ(-z) + alpha/2 ||coef||^2
     subject to  sum a+ σ(z) + a- σ(-z) <= bound      for every constraint
 
-with nonnegative numbers a cell (a signed table entry charges the side that its sign says, and leaves a
-constant). At an anchor's scores z', ``σ(z) <= max(0, 1/2 + z)`` where ``z' <= 1/2`` and ``σ(z) <= 1``
-elsewhere, mirrored for ``σ(-z)``: both bounds are tight at z', so a model that lowers the convex
-problem lowers the ramp problem.
+with nonnegative numbers a cell (a signed table entry charges the side that its sign says, and
+leaves a constant). At an anchor's scores z', ``σ(z) <= max(0, 1/2 + z)`` where ``z' <= 1/2`` and
+``σ(z) <= 1`` elsewhere, mirrored for ``σ(-z)``: both bounds are tight at z', so a model that lowers
+the convex problem lowers the ramp problem.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def ramp(scores: Floats) -> Floats:
 class ConvexProblem:
     """One convex upper bound on the ramp problem, tight at its anchor (Problem 3 of the paper).
 
-    With hinge sums ``H[side, cell]`` of weight * max(0, 1/2 ± z) over the terms that the anchor left
+    With hinge sums ``H[side, cell]`` of weight * max(0, 1/2 ± z) over the terms that the anchor
+    left
     live, and scores ``z = <coef, x> + intercept``::
 
         minimise over coef, intercept:   <cost, H> + constant + alpha/2 ||coef||^2
@@ -66,7 +68,7 @@ class ConvexProblem:
 
     def ceiling(self, multipliers: Floats) -> Floats:
         """The largest dual variable of every (side, cell) per unit of weight."""
-        return self.cost + (self.constraints.T @ multipliers).reshape(self.cost.shape)
+        return np.asarray(self.cost + (self.constraints.T @ multipliers).reshape(self.cost.shape))
 
     def violations(self, hinges: Floats) -> Floats:
         """Constraint values less their bounds; positive where violated."""
@@ -85,10 +87,10 @@ class ConvexProblem:
     def dual_bound(self, multipliers: Floats, point: DualPoint, upper: float) -> float:
         """A number no larger than the optimum, from any multipliers in [0, V] and any dual point.
 
-        The dual point must lie between 0 and ``ceiling(multipliers)``. Without a regularised bias its
-        two signs must balance: once with the heavier sign scaled down, once unscaled, what is left of
-        the imbalance is charged at the largest |intercept| that an optimum can need; the better of the
-        two is returned.
+        The dual point must lie between 0 and ``ceiling(multipliers)``. Without a regularised bias
+        its two signs must balance: once with the heavier sign scaled down, once unscaled, what is
+        left of the imbalance is charged at the largest |intercept| that an optimum can need; the
+        better of the two is returned.
         """
         fixed = self.constant - float(self.bound @ multipliers)
         candidates = []
@@ -116,9 +118,10 @@ class ConvexProblem:
     def conflict_radius(self, multipliers: Floats, point: DualPoint) -> float:
         """The largest R for which these variables prove that no ||coef|| <= R meets the bounds.
 
-        The dual point must lie between 0 and the multipliers' share of the ceiling (costs left out).
-        By Farkas: ``1/2 sum(p) - bound @ v - R ||X' s p|| - (1/2 + R max||x||) |sum(s p)| > 0`` leaves
-        no model of that size. 0 where nothing is proven; it says nothing of other anchors.
+        The dual point must lie between 0 and the multipliers' share of the ceiling (costs left
+        out). By Farkas: ``1/2 sum(p) - bound @ v - R ||X' s p|| - (1/2 + R max||x||) |sum(s p)| >
+        0`` leaves no model of that size. 0 where nothing is proven; it says nothing of other
+        anchors.
         """
         largest = 0.0
         for scale in self._balances(point.totals):

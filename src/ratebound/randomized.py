@@ -1,8 +1,8 @@
 """Draws of the randomized classifier: positive with the probability of the ramp.
 
 The paper's classifier decides positively with probability ``σ(z)``. `draw` makes such decisions
-reproducible: from a random state, or from a key a row (a customer number, say), so that the same person
-gets the same answer every time, in whatever order and company the rows come.
+reproducible: from a random state, or from a key a row (a customer number, say), so that the same
+person gets the same answer every time, in whatever order and company the rows come.
 """
 
 from __future__ import annotations

@@ -1,13 +1,14 @@
-"""`RateBoundSVC`: the linear classifier that meets goals on datasets, as a scikit-learn estimator."""
+"""`RateBoundSVC`: the linear classifier that meets goals, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
+import inspect
 import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -71,15 +72,16 @@ class FitStatus:
 class RateBoundSVC(ClassifierMixin, BaseEstimator):
     """Linear classifier with as few errors as possible, subject to goals on named datasets.
 
-    Minimises, over scores ``z = <coef, x> + intercept``, the *expected* rates of the classifier that
+    Minimises, over scores ``z = <coef, x> + intercept``, the *expected* rates of the classifier
+    that
     decides for the positive label with probability ``σ(z) = min(1, max(0, 1/2 + z))``::
 
         minimise    objective(σ(z)) + alpha/2 ||coef||^2
         subject to  every goal, in expected rates
 
     by majorization-minimization: a sequence of convex problems, each solved to a certificate. The
-    deterministic rule of ``predict``, positive where ``z + threshold_shift > 0``, is then made to meet
-    the goals itself on the training datasets (``threshold="repair"``). The intercept is not
+    deterministic rule of ``predict``, positive where ``z + threshold_shift > 0``, is then made to
+    meet the goals itself on the training datasets (``threshold="repair"``). The intercept is not
     regularised.
 
     Parameters
@@ -148,7 +150,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
     True
     """
 
-    _parameter_constraints = {
+    _parameter_constraints: ClassVar[dict[str, Any]] = {
         "goals": [Goals, None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [StrOptions({"auto", "interior-point"})],
@@ -213,7 +215,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         tags.input_tags.sparse = True
         return tags
 
-    # ---- fitting -----------------------------------------------------------------------------------
+    # ---- fitting -----------------------------------------------------------------------------
 
     @_fit_context(prefer_skip_nested_validation=True)
     def fit(
@@ -233,8 +235,8 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         X : array, sparse matrix or dataframe of shape (n, n_features)
             The rows of the dataset "train"; in the stacked form, of all datasets.
         y : array-like of shape (n,)
-            Labels, two classes. NaN is an error: rows without a label belong in a `Dataset` of their
-            own or in a stacked dataset whose labels no goal reads.
+            Labels, two classes. NaN is an error: rows without a label belong in a `Dataset` of
+            their own or in a stacked dataset whose labels no goal reads.
         sample_weight : array-like of shape (n,), optional
             A weight of 2 is the row twice.
         baseline : array-like of shape (n,), optional
@@ -243,8 +245,8 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             What ``where=`` and ``by=`` of the goals refer to, a value a row. The columns of a
             dataframe X serve as well.
         datasets : mapping of str to Dataset, or str, optional
-            The other datasets by name, or the name of the column that says which dataset each row of
-            X belongs to (see `stack`).
+            The other datasets by name, or the name of the column that says which dataset each row
+            of X belongs to (see `stack`).
 
         Returns
         -------
@@ -253,7 +255,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         """
         if y is None:
             raise ValueError(
-                "RateBoundSVC requires y to be passed, but the target y is None: pass the labels of X"
+                "RateBoundSVC requires y to be passed, but the target y is None: pass X's labels"
             )
         goals = self.goals if self.goals is not None else Goals()
         arrays = {id(X): self._validated(X, reset=True)}
@@ -304,15 +306,13 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         if total < 2.0 < 0.1 * len(weight):
             warnings.warn(
                 f"the weights of the {len(weight)} training rows sum to {total:.3g}, so alpha=None "
-                f"is {1 / total:.3g} and regularises strongly; pass alpha= or weights that average 1",
+                f"is {1 / total:.3g} and regularises much; pass alpha=, or weights that average 1",
                 UserWarning,
                 stacklevel=4,
             )
         return 1.0 / total
 
-    def _solve(
-        self, rates: RateProblem, problem: RampProblem
-    ) -> tuple[Majorized, Cut, int]:
+    def _solve(self, rates: RateProblem, problem: RampProblem) -> tuple[Majorized, Cut, int]:
         from ratebound.majorize import Majorization
         from ratebound.operating_point import Cut, repair
         from ratebound.solvers.interior_point import InteriorPoint
@@ -324,9 +324,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         fit = self._best_start(problem, majorization, deadline)
         if self.threshold == "zero":
             return fit, Cut(0.0, float("nan"), float("nan")), 0
-        done = repair(
-            rates, problem, majorization, fit, on_step=self._on_step, deadline=deadline
-        )
+        done = repair(rates, problem, majorization, fit, on_step=self._on_step, deadline=deadline)
         return done.fit, done.cut, done.rounds
 
     def _best_start(
@@ -339,9 +337,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         for _ in range(1, self.n_starts):
             # random directions with scores of the size at which the ramp bends
             coef = random.normal(size=problem.rows.n_features)
-            coef *= random.exponential() / max(
-                problem.rows.largest_norm, np.finfo(float).tiny
-            )
+            coef *= random.exponential() / max(problem.rows.largest_norm, np.finfo(float).tiny)
             start = Start(coef, 0.0, np.zeros(len(problem.bound)))
             fit = majorization.run(problem, start, on_step=self._on_step, deadline=deadline)
             if fit.better_than(best, self.tol):
@@ -353,7 +349,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             print(f"[RateBoundSVC] {step}")
         return bool(self.callback(step)) if self.callback is not None else False
 
-    # ---- what a fit leaves --------------------------------------------------------------------------
+    # ---- what a fit leaves -------------------------------------------------------------------
 
     def _keep(
         self, rates: RateProblem, problem: RampProblem, fit: Majorized, cut: Cut, rounds: int
@@ -392,9 +388,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             report.goals, report.certificate, str(self.status_), report.notes,
         )  # fmt: skip
         if not (fit.converged and self.status_.goals_met):
-            warnings.warn(
-                f"RateBoundSVC: {self.status_}", ConvergenceWarning, stacklevel=4
-            )
+            warnings.warn(f"RateBoundSVC: {self.status_}", ConvergenceWarning, stacklevel=4)
 
     def _status(self, fit: Majorized, report: Report, rounds: int) -> FitStatus:
         said = [fit.why]
@@ -404,7 +398,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             missed = [line.label for line in report.goals if not line.met]
             kind = "strictly" if self.threshold == "repair" else "in expectation"
             said.append(
-                f"goals missed {kind}: {', '.join(missed) or 'within tol only'}; loosen one of them "
+                f"goals missed {kind}: {', '.join(missed) or 'within tol only'}; loosen one "
                 "(report_ shows each slack and price), try n_starts=10, or lower alpha"
             )
             if fit.conflict_radius > 0:
@@ -422,7 +416,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             fit.conflict_radius, rounds,
         )  # fmt: skip
 
-    # ---- prediction --------------------------------------------------------------------------------
+    # ---- prediction --------------------------------------------------------------------------
 
     def _scores(self, X: Any) -> Floats:
         check_is_fitted(self)
@@ -459,8 +453,8 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
     def positive_probability(self, X: Any) -> Floats:
         """Probability with which the randomized classifier decides for the positive label.
 
-        It is the ramp ``min(1, max(0, 1/2 + z))`` of the score before any repair of the threshold: a
-        rule of decision, not an estimate of the label's probability.
+        It is the ramp ``min(1, max(0, 1/2 + z))`` of the score before any repair of the threshold:
+        a rule of decision, not an estimate of the label's probability.
 
         Parameters
         ----------
@@ -483,8 +477,8 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         X : array, sparse matrix or dataframe of shape (n, n_features)
         random_state : int, RandomState or None
         keys : array-like of shape (n,), optional
-            Integers, strings or bytes that identify rows. Decisions then come from a keyed hash: the
-            same key with the same probability gets the same answer every time, in any order.
+            Integers, strings or bytes that identify rows. Decisions then come from a keyed hash:
+            the same key with the same probability gets the same answer every time, in any order.
             `random_state`, an int, selects among hashes.
 
         Returns
@@ -500,9 +494,17 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         """Not offered: scores here are rules of decision, not probabilities of labels."""
         raise AttributeError(
             "RateBoundSVC has no predict_proba, as its scores are not probabilities of labels; "
-            "positive_probability(X) is the probability with which the randomized classifier decides "
-            "for the positive label"
+            "positive_probability(X) is the probability with which the randomized classifier "
+            "decides for the positive label"
         )
+
+
+# `__new__` takes anything, to refuse class_weight by name; parameters are those of `__init__`
+RateBoundSVC.__signature__ = inspect.signature(
+    RateBoundSVC.__init__
+).replace(  # type: ignore[attr-defined]
+    parameters=list(inspect.signature(RateBoundSVC.__init__).parameters.values())[1:]
+)
 
 
 def _multipliers(goal: CompiledGoal, multipliers: Floats) -> float | dict[str, float]:

@@ -1,1 +1,1 @@
-"""Where the rows of X live; solvers exchange with them sums of size features, cells and constraints."""
+"""Where the rows of X live; what leaves them is sums of size features, cells and constraints."""

@@ -59,7 +59,7 @@ class Target:
 
 @dataclass(frozen=True)
 class StepLengths:
-    """How far a direction can go, and the complementarity along it: now + linear*s + quadratic*s^2."""
+    """How far a direction goes, and the complementarity along it: now + linear*s + quadratic*s^2."""
 
     steepest: float  # 1 / (longest step that keeps all terms inside), 0 where it is longer than 1
     blocked: Floats  # (levels,) weight of the terms that a step of (k + 1) / levels pushes out
@@ -135,9 +135,7 @@ class Rows(Protocol):
         """Take the second-order terms of the stored direction into the next target."""
         ...
 
-    def advance(
-        self, step: float, kept: float, ceiling: Floats, ceiling_step: Floats
-    ) -> float:
+    def advance(self, step: float, kept: float, ceiling: Floats, ceiling_step: Floats) -> float:
         """Move the terms along the stored direction; their complementarity there.
 
         Terms that would keep less than a share ``kept`` of a variable are held at that share.

@@ -1,17 +1,19 @@
-"""Rows held in memory, dense or CSR, in one or several blocks: the `Rows` protocol over NumPy arrays.
+"""Rows held in memory, dense or CSR, in one or several blocks: the `Rows` protocol over NumPy
+arrays.
 
-Blocks (one per X) are cut into chunks of a fixed size that does not depend on the number of threads;
-threads take chunks, and their sums are added in the order of the chunks, so the answer is the same
-for any number of threads. Products with a dense X go through BLAS, with a CSR X through the compiled
-loops; what happens to a row's state is one code for both. X itself is never copied.
+Blocks (one per X) are cut into chunks of a fixed size that does not depend on the number of
+threads; threads take chunks, and their sums are added in the order of the chunks, so the answer is
+the same for any number of threads. Products with a dense X go through BLAS, with a CSR X through
+the compiled loops; what happens to a row's state is one code for both. X itself is never copied.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +42,7 @@ class Chunk(NamedTuple):
 
     @property
     def span(self) -> slice:
+        """Where its rows stand among all rows."""
         return slice(self.offset + self.first, self.offset + self.last)
 
 
@@ -60,7 +63,8 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _storage(X: Any) -> Any:
     """X as a read-only dense array or `Sparse`, without a copy where its form allows."""
     if scipy.sparse.issparse(X):
-        matrix = X.tocsr()
+        X = cast(Any, X)
+        matrix: Any = X.tocsr()
         if not matrix.has_canonical_format:
             matrix = matrix.copy()
             matrix.sum_duplicates()
@@ -94,7 +98,9 @@ class MemoryRows:
     ) -> None:
         self.n_cells = n_cells
         self.n_features = int(blocks[0][0].shape[1])
-        self.weight: Floats = np.concatenate([np.asarray(w, dtype=np.float64) for _, w, _ in blocks])
+        self.weight: Floats = np.concatenate(
+            [np.asarray(w, dtype=np.float64) for _, w, _ in blocks]
+        )
         cells = np.concatenate([np.asarray(c, dtype=np.int32) for _, _, c in blocks])
         self.cell = np.where(self.weight > 0, cells, np.int32(-1))
         self.n_rows = len(self.cell)
@@ -107,8 +113,7 @@ class MemoryRows:
             pieces = max(1, -(-rows // CHUNK_ROWS))
             cuts = np.linspace(0, rows, pieces + 1).astype(int)
             self.chunks += [
-                Chunk(stored, int(a), int(b), offset)
-                for a, b in zip(cuts[:-1], cuts[1:], strict=True)
+                Chunk(stored, int(a), int(b), offset) for a, b in itertools.pairwise(cuts)
             ]
             offset += rows
             self.block_ends.append(offset)
@@ -147,7 +152,7 @@ class MemoryRows:
     # ---- running over chunks -------------------------------------------------------------------
 
     def _map(self, function: Callable[[Chunk], Result]) -> list[Result]:
-        """function of every chunk, in order; threads where there is more than one chunk."""
+        """Return function of every chunk, in order; threads where there is more than one chunk."""
         if len(self.chunks) == 1 or self.threads == 1:
             return [function(chunk) for chunk in self.chunks]
         if self._pool is None:
@@ -160,11 +165,10 @@ class MemoryRows:
             used = self.cell[chunk.span] >= 0
             if isinstance(chunk.X, Sparse):
                 begin, end = chunk.X.indptr[chunk.first], chunk.X.indptr[chunk.last]
-                squares = np.zeros(chunk.last - chunk.first)
                 counts = np.diff(chunk.X.indptr[chunk.first : chunk.last + 1])
-                owner = np.repeat(np.arange(len(squares)), counts)
+                owner = np.repeat(np.arange(len(counts)), counts)
                 values = chunk.X.data[begin:end].astype(np.float64)
-                squares = np.bincount(owner, weights=values * values, minlength=len(squares))
+                squares: Floats = np.bincount(owner, weights=values * values, minlength=len(counts))
             else:
                 part = chunk.X[chunk.first : chunk.last]
                 squares = np.einsum("ij,ij->i", part, part, dtype=np.float64)
@@ -188,19 +192,17 @@ class MemoryRows:
         return scores
 
     def _transpose(self, vectors: Floats) -> Floats:
-        """vectors @ X for a few vectors over rows, (k, n) -> (k, d)."""
+        """Return vectors @ X for a few vectors over rows, (k, n) -> (k, d)."""
 
         def work(chunk: Chunk) -> Floats:
             if isinstance(chunk.X, Sparse):
                 out = np.zeros((len(vectors), self.n_features))
-                kernels.csr_transpose(
-                    *chunk.X, vectors, chunk.first, chunk.last, chunk.offset, out
-                )
+                kernels.csr_transpose(*chunk.X, vectors, chunk.first, chunk.last, chunk.offset, out)
                 return out
             part: Floats = vectors[:, chunk.span] @ chunk.X[chunk.first : chunk.last]
             return part
 
-        return np.sum(self._map(work), axis=0)
+        return np.asarray(np.sum(self._map(work), axis=0))
 
     # ---- the model's rates and hinges ------------------------------------------------------------
 
@@ -257,7 +259,7 @@ class MemoryRows:
 
         return np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
 
-    # ---- the state of the interior-point method -----------------------------------------------------
+    # ---- the state of the interior-point method ----------------------------------------------
 
     def begin(self, coef: Floats, intercept: float, ceiling: Floats, barrier: float) -> None:
         """Put the state of every term on the central path of its score."""
@@ -311,7 +313,8 @@ class MemoryRows:
     def _gram(self, curvature: Floats) -> tuple[Floats, Floats]:
         """X' diag(curvature) X and X' curvature."""
         features = self.n_features
-        # The number of partial sums depends on sizes alone, not on threads: same sums, same rounding.
+        # The number of partial sums depends on sizes alone, not on threads: same sums, same
+        # rounding.
         groups = int(max(1, min(len(self.chunks), 4, GRAM_BYTES // (8 * features * features))))
         bounds = np.linspace(0, len(self.chunks), groups + 1).astype(int)
         negligible = NEGLIGIBLE * float(curvature.max(initial=0.0))
@@ -410,7 +413,10 @@ class MemoryRows:
         sums = parts.sum(axis=0)
         blocked = np.cumsum(sums[:STEP_LEVELS])
         return StepLengths(
-            float(parts[:, -1].max()), blocked, float(sums[STEP_LEVELS]), float(sums[STEP_LEVELS + 1])
+            float(parts[:, -1].max()),
+            blocked,
+            float(sums[STEP_LEVELS]),
+            float(sums[STEP_LEVELS + 1]),
         )
 
     def correct(self, ceiling: Floats, ceiling_step: Floats) -> None:
@@ -424,9 +430,7 @@ class MemoryRows:
             )
         )  # fmt: skip
 
-    def advance(
-        self, step: float, kept: float, ceiling: Floats, ceiling_step: Floats
-    ) -> float:
+    def advance(self, step: float, kept: float, ceiling: Floats, ceiling_step: Floats) -> float:
         """Move the terms along the stored direction; their complementarity there.
 
         Terms that would keep less than a share ``kept`` of a variable are held at that share.
@@ -436,9 +440,9 @@ class MemoryRows:
         def work(chunk: Chunk) -> float:
             sums = np.zeros(1)
             kernels.advance_state(
-                step, kept, self._score_step, self.weight, self.cell, self.live, ceiling, ceiling_step,
-                chunk.span.start, chunk.span.stop, self.scores, hinge, slack, dual, codual,
-                hinge_step, dual_step, first_order, second_order, sums,
+                step, kept, self._score_step, self.weight, self.cell, self.live, ceiling,
+                ceiling_step, chunk.span.start, chunk.span.stop, self.scores, hinge, slack, dual,
+                codual, hinge_step, dual_step, first_order, second_order, sums,
             )  # fmt: skip
             return float(sums[0])
 

@@ -1,9 +1,9 @@
 """Rows in coordinates of their own span: fewer columns where there are fewer rows than columns.
 
-An optimal model is a combination of rows, coef = X' a, so with K = X X' = L L' (pivoted Cholesky, rank r)
-it is enough to know u = L' a: scores are L u and ||coef|| = ||u||. The solver then works on the (n, r)
-matrix L. Hinges, norms and dual sums of the certificate are taken from the rows themselves, so rounding
-in the factor can slow a solve down but not falsify its bounds.
+An optimal model is a combination of rows, coef = X' a, so with K = X X' = L L' (pivoted Cholesky,
+rank r) it is enough to know u = L' a: scores are L u and ||coef|| = ||u||. The solver then works on
+the (n, r) matrix L. Hinges, norms and dual sums of the certificate are taken from the rows
+themselves, so rounding in the factor can slow a solve down but not falsify its bounds.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class SpanRows(MemoryRows):
             combination[0, self._pivot_rows] = scipy.linalg.solve_triangular(
                 self._leading, coef, trans="T", lower=True
             )
-        return self.parent._transpose(combination)[0]
+        return np.asarray(self.parent._transpose(combination)[0])
 
     def lower(self, coef: Floats) -> Floats:
         """Coordinates whose scores are those of these coefficients on the columns of X."""

@@ -1,8 +1,8 @@
 """What a solver of the convex problem (`ratebound.ramp.ConvexProblem`) takes and returns.
 
-Every solver returns ``lower <= optimum <= upper``: ``upper`` is the elastic value of the returned model
-itself, and ``lower`` the dual value of clipped and balanced variables (`ConvexProblem.dual_bound`), so
-both hold wherever the solver was stopped.
+Every solver returns ``lower <= optimum <= upper``: ``upper`` is the elastic value of the returned
+model itself, and ``lower`` the dual value of clipped and balanced variables
+(`ConvexProblem.dual_bound`), so both hold wherever the solver was stopped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Start:
-    """Where a solver may start: a model, its multipliers, and how far the terms are from the optimum."""
+    """Where a solver may start: a model, its multipliers, and the barrier to take up the path at."""
 
     coef: Floats
     intercept: float

@@ -3,8 +3,9 @@
 For the convex problem of `ratebound.solvers.base`, every live term k has a hinge h >= 0 and a slack
 r = h - 1/2 - s z >= 0, every constraint a slack t >= 0 and an elastic excess e >= 0 with
 ``A h + t - e = bound``; their dual variables are q, p, v and y = V - v. On the central path
-``p r = q h = mu`` per unit of a row's weight and ``v t = y e = omega mu``. Eliminating all that belongs
-to a term leaves, with D = (p/r)(q/h) / (p/r + q/h) summed over a row's terms, one symmetric system in
+``p r = q h = mu`` per unit of a row's weight and ``v t = y e = omega mu``. Eliminating all that
+belongs to a term leaves, with D = (p/r)(q/h) / (p/r + q/h) summed over a row's terms, one symmetric
+system in
 the steps of (coef, intercept, multipliers)::
 
     [ alpha I + X' D X    X' D 1    C'  ]
@@ -14,12 +15,12 @@ the steps of (coef, intercept, multipliers)::
 whose first block is that of a plain support vector machine. Steps follow Mehrotra's predictor and
 corrector with one step length for primal and dual variables.
 
-Among tens of thousands of terms a handful would shorten nearly every step to a fraction (measured: one
-to five of 65,000). They are not asked: a step goes as far as all but a small share of the terms allow,
-and a variable that would lose more than most of its value in it keeps a share, its partner moving with
-it. So ``h - r = 1/2 + s z`` and ``p + q = T`` stay true for every term, and what the few change in the
-model's stationarity and in the m constraints is in the next step's residuals. On the known problems
-this takes less than half the steps.
+Among tens of thousands of terms a handful would shorten nearly every step to a fraction (measured:
+one to five of 65,000). They are not asked: a step goes as far as all but a small share of the terms
+allow, and a variable that would lose more than most of its value in it keeps a share, its partner
+moving with it. So ``h - r = 1/2 + s z`` and ``p + q = T`` stay true for every term, and what the
+few change in the model's stationarity and in the m constraints is in the next step's residuals. On
+the known problems this takes less than half the steps.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class InteriorPoint:
         start: Start | None = None,
         stop: Stop | None = None,
     ) -> Solution:
-        """Solve until the relative gap is at most tolerance; see `ratebound.solvers.base.Solver`."""
+        """Solve until the relative gap is at most tolerance, as every `Solver` does."""
         return _Run(problem, tolerance, start, stop, self.max_iter).solve()
 
 
@@ -103,9 +104,7 @@ class _Run:
         self.rows: Rows = problem.rows.compact()
         self.best = _Best()
         n_constraints = len(problem.bound)
-        self.coef = (
-            np.zeros(self.rows.n_features) if start is None else self.rows.lower(start.coef)
-        )
+        self.coef = np.zeros(self.rows.n_features) if start is None else self.rows.lower(start.coef)
         self.intercept = 0.0 if start is None or not problem.fit_intercept else start.intercept
         self._scale()
         multipliers = np.zeros(n_constraints) if start is None else start.multipliers
@@ -130,9 +129,7 @@ class _Run:
         pattern.data = (pattern.data > 0).astype(float)
         touched = pattern @ weight.ravel()
         sums = table @ weight.ravel()
-        self.constraint_scale = np.where(
-            sums > 0, touched / np.where(sums > 0, sums, 1.0), 1.0
-        )
+        self.constraint_scale = np.where(sums > 0, touched / np.where(sums > 0, sums, 1.0), 1.0)
         if total > 0:
             self.cost_scale = float(np.sum(weight[costly])) / total
         else:  # nothing to minimise but violation: its price is the unit
@@ -146,7 +143,7 @@ class _Run:
         self.terms_weight = float(weight.sum())
         self.constraint_weight = max(1e-3 * self.terms_weight, np.finfo(float).tiny)
 
-    # ---- the outline -------------------------------------------------------------------------------
+    # ---- the outline -------------------------------------------------------------------------
 
     def solve(self) -> Solution:
         closed = self._one_sided()
@@ -196,7 +193,7 @@ class _Run:
         best = self.best
         return self.problem.relative(best.upper - best.lower, best.upper) <= self.tolerance
 
-    # ---- constraints enter when they matter -----------------------------------------------------------
+    # ---- constraints enter when they matter --------------------------------------------------
 
     def _first_constraints(self) -> npt.NDArray[np.int64]:
         count = len(self.problem.bound)
@@ -251,7 +248,9 @@ class _Run:
         highest = self.highest[self.active]
         spread = self.constraint_weight * self.barrier
         apart = np.minimum(MULTIPLIER_START, 0.5 * highest)
-        if self.warm:  # no farther from 0 and from the price than the path is, at this room or excess
+        if (
+            self.warm
+        ):  # no farther from 0 and from the price than the path is, at this room or excess
             violation = np.abs(self.table @ self.hinges.ravel() - self.bound)
             apart = np.minimum(apart, spread / np.maximum(violation, spread / highest))
         self.multipliers = np.clip(self.all_multipliers[self.active], apart, highest - apart)
@@ -276,7 +275,7 @@ class _Run:
     def _ceiling(self, base: Floats | float, multipliers: Floats) -> Floats:
         return np.asarray(base + (self.table.T @ multipliers).reshape(self.cost.shape))
 
-    # ---- certificate --------------------------------------------------------------------------------
+    # ---- certificate -------------------------------------------------------------------------
 
     def _certify(self) -> None:
         problem, best = self.problem, self.best
@@ -299,7 +298,7 @@ class _Run:
             best.lower = lower
             best.multipliers = multipliers
 
-    # ---- Newton ---------------------------------------------------------------------------------------
+    # ---- Newton ------------------------------------------------------------------------------
 
     def _newton(self) -> float:
         """One predictor-corrector step; the step length taken."""
@@ -440,9 +439,7 @@ class _Run:
         )  # fmt: skip
 
     def _advance(self, step: float, kept: float, move: _Direction) -> None:
-        products = self.rows.advance(
-            step, kept, self.ceiling, move.ceiling_step
-        )
+        products = self.rows.advance(step, kept, self.ceiling, move.ceiling_step)
         self.coef = self.coef + step * move.coef
         self.intercept += step * move.intercept
         self.multipliers = self.multipliers + step * move.step
