@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.datasets import load_svmlight_file
 
@@ -442,7 +441,7 @@ def test_a_hundred_groups() -> None:
     solution = InteriorPoint().solve(convex, 1e-5)
     assert solution.status is Status.OPTIMAL
     assert_certified(solution, convex)
-    assert 0 < (solution.multipliers > 0).sum() < 2000
+    assert 0 < (solution.multipliers > 0).sum() < 1000
 
 
 @pytest.mark.parametrize("multiplier_bound", [0.1, 10.0, 1e4])
@@ -603,4 +602,3 @@ def test_an_intercept_in_the_start_is_dropped_where_there_is_none() -> None:
     instance = made_instance(17, fit_intercept=False)
     start = Start(np.ones(5), 3.0, np.zeros(2))
     assert assert_solved(instance, start=start).intercept == 0.0
-    assert_solved(replace(instance, X=sp.csr_array(instance.X).toarray()), start=start)

@@ -18,7 +18,7 @@ blocks of rows can run in threads (``nogil``) and be added in a fixed order.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 import numpy as np
@@ -30,9 +30,9 @@ def compiled(function: Function) -> Function:
     """Compile a loop; keep the machine code on disk where some place is writable."""
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)
+        return cast(Function, numba.njit(cache=True, **options)(function))
     except RuntimeError:  # no writable place for a cache
-        return numba.njit(**options)(function)
+        return cast(Function, numba.njit(**options)(function))
 
 
 @compiled

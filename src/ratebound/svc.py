@@ -174,7 +174,8 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
                 "RateBoundSVC has no class_weight: say what an error costs in the goals, as in "
                 "Goals(minimize=cost(fp=1, fn=5)), or weight rows with fit(sample_weight=)"
             )
-        return super().__new__(cls)
+        instance: RateBoundSVC = super().__new__(cls)
+        return instance
 
     def __init__(
         self,
@@ -502,7 +503,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
 # `__new__` takes anything, to refuse class_weight by name; parameters are those of `__init__`
 RateBoundSVC.__signature__ = inspect.signature(
     RateBoundSVC.__init__
-).replace(  # type: ignore[attr-defined]
+).replace(
     parameters=list(inspect.signature(RateBoundSVC.__init__).parameters.values())[1:]
 )
 

@@ -59,7 +59,7 @@ class Target:
 
 @dataclass(frozen=True)
 class StepLengths:
-    """How far a direction goes, and the complementarity along it: now + linear*s + quadratic*s^2."""
+    """How far a direction goes, and complementarity along it: now + linear*s + quadratic*s^2."""
 
     steepest: float  # 1 / (longest step that keeps all terms inside), 0 where it is longer than 1
     blocked: Floats  # (levels,) weight of the terms that a step of (k + 1) / levels pushes out

@@ -168,7 +168,7 @@ class MemoryRows:
                 counts = np.diff(chunk.X.indptr[chunk.first : chunk.last + 1])
                 owner = np.repeat(np.arange(len(counts)), counts)
                 values = chunk.X.data[begin:end].astype(np.float64)
-                squares: Floats = np.bincount(owner, weights=values * values, minlength=len(counts))
+                squares: Any = np.bincount(owner, weights=values * values, minlength=len(counts))
             else:
                 part = chunk.X[chunk.first : chunk.last]
                 squares = np.einsum("ij,ij->i", part, part, dtype=np.float64)

@@ -29,7 +29,7 @@ class Status(enum.Enum):
 
 @dataclass(frozen=True)
 class Start:
-    """Where a solver may start: a model, its multipliers, and the barrier to take up the path at."""
+    """Where a solver may start: a model, its multipliers, the barrier to take up the path at."""
 
     coef: Floats
     intercept: float

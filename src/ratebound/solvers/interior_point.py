@@ -39,6 +39,7 @@ from ratebound.solvers.base import Solution, Start, Status, Stop
 INITIAL_BARRIER = 0.25
 MULTIPLIER_START = 0.1
 SHORTENED = 0.95  # share of the longest step that is taken
+ADMISSION = 0.1  # relative gap from which on violated constraints enter
 SHORT_STEP = 0.05  # steps shorter than this, PATIENCE in a row, call for recentring
 PATIENCE = 3
 RECENTRED = 10.0  # what recentring multiplies the barrier by
@@ -155,18 +156,16 @@ class _Run:
         iterations = 0
         short_steps = 0
         for iterations in range(self.max_iter + 1):
+            stopped = self.stop is not None and self.stop()
             self._certify()
-            if self._converged():
-                violated = self._violated_outside()
-                if len(violated) == 0:
-                    status = Status.OPTIMAL
-                    break
-                self._activate(np.concatenate([self.active, violated]))
-            if self.stop is not None and self.stop():
-                status = Status.INTERRUPTED
+            if self._gap() <= self.tolerance:
+                status = Status.OPTIMAL
                 break
-            if iterations == self.max_iter:
+            if stopped or iterations == self.max_iter:
+                status = Status.INTERRUPTED if stopped else Status.ITERATIONS
                 break
+            if self._is_partial() and self._is_close():
+                self._admit_violated()
             step = self._newton()
             if not np.isfinite(step + self.intercept):
                 status = Status.STALLED
@@ -182,16 +181,20 @@ class _Run:
             best.multipliers,
             best.upper,
             best.lower,
-            self.problem.relative(best.upper - best.lower, best.upper),
+            self._gap(),
             best.violation,
             self.barrier,
             iterations,
             status,
         )
 
-    def _converged(self) -> bool:
-        best = self.best
-        return self.problem.relative(best.upper - best.lower, best.upper) <= self.tolerance
+    def _gap(self) -> float:
+        return self.problem.relative(self.best.upper - self.best.lower, self.best.upper)
+
+    def _is_close(self) -> bool:
+        """Whether the barrier leaves so small a gap that what is violated now will stay so."""
+        left = self.barrier * self.count / self.cost_scale
+        return self.problem.relative(left, self.best.upper) <= ADMISSION
 
     # ---- constraints enter when they matter --------------------------------------------------
 
@@ -203,14 +206,18 @@ class _Run:
         worst = np.argsort(-violation, kind="stable")[:NEW_CONSTRAINTS]
         return np.union1d(worst[violation[worst] > 0], np.flatnonzero(self.all_multipliers > 0))
 
-    def _violated_outside(self) -> npt.NDArray[np.int64]:
-        """Constraints outside the system that the current model violates, the worst ones."""
-        if len(self.active) == len(self.problem.bound):
-            return np.zeros(0, dtype=np.int64)
+    def _is_partial(self) -> bool:
+        return len(self.active) < len(self.problem.bound)
+
+    def _admit_violated(self) -> None:
+        """Take the constraints that the current model violates most into the system."""
         violation = self.problem.violations(self.hinges) * self.constraint_scale
         violation[self.active] = 0.0
         worst = np.argsort(-violation, kind="stable")[:NEW_CONSTRAINTS]
-        return worst[violation[worst] > 0]
+        worst = worst[violation[worst] > 0]
+        if len(worst):
+            self.all_multipliers[self.active] = self.multipliers
+            self._activate(np.concatenate([self.active, worst]))
 
     def _one_sided(self) -> Solution | None:
         """Solve a problem whose live terms all pull the bias one way: it has no central path.
@@ -219,7 +226,8 @@ class _Run:
         coef = 0, costs nothing, and only what the bounds cannot have remains.
         """
         problem = self.problem
-        live = (problem.ceiling(np.ones(len(problem.bound))) > 0) & (self.rows.live_weight > 0)
+        charged = problem.ceiling(np.ones(len(problem.bound))) > 0
+        live = np.asarray(charged & (self.rows.live_weight > 0))
         present = live.any(axis=1)
         if present.all() or not (problem.fit_intercept or not present.any()):
             return None
