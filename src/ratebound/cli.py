@@ -78,7 +78,7 @@ def _seed(text: str) -> int:
     return seed
 
 
-# --- breast-cancer: a successor for a deployed model -----------------------------------------------
+# --- breast-cancer: a successor for a deployed model ----------------------------------------------
 
 
 def _demo_breast_cancer(seed: int) -> None:
@@ -184,7 +184,7 @@ def _demo_breast_cancer(seed: int) -> None:
     _say("- Any classifier you have: goals.evaluate(model, X, y, datasets=...) prints its report.")
 
 
-# --- adult: the 80 % rule --------------------------------------------------------------------------
+# --- adult: the 80 % rule -------------------------------------------------------------------------
 
 
 def _demo_adult(seed: int) -> None:
@@ -244,7 +244,7 @@ def _demo_adult(seed: int) -> None:
     _say("- Goals on several datasets: ratebound demo")
 
 
-# --- what both share -------------------------------------------------------------------------------
+# --- what both share ------------------------------------------------------------------------------
 
 
 def _fit(classifier: Any, X: Any, y: Any, **given: Any) -> Any:

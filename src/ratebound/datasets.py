@@ -161,6 +161,10 @@ def _adult_feature_names() -> tuple[str, ...]:
 
 def _libsvm(file_name: str, n_features: int, positive: int = 1) -> tuple[Any, NDArray[Any]]:
     X, y = sklearn.datasets.load_svmlight_file(str(find(file_name)), n_features=n_features)
+    # narrow indices are what scikit-learn's own classifiers take
+    X = sp.csr_matrix(
+        (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32)), shape=X.shape
+    )
     return X, np.where(y == positive, 1, -1)
 
 

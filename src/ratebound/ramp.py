@@ -80,7 +80,7 @@ class ConvexProblem:
         return float(
             np.sum(self.cost * hinges)
             + self.constant
-            + 0.5 * self.alpha * float(coef @ coef)
+            + 0.5 * self.alpha * self.rows.squared_norm(coef)
             + self.multiplier_bound * excess
         )
 
@@ -98,7 +98,9 @@ class ConvexProblem:
             totals = scale * point.totals
             direction = scale[0] * point.features[0] - scale[1] * point.features[1]
             bound = (
-                0.5 * float(totals.sum()) - float(direction @ direction) / (2 * self.alpha) + fixed
+                0.5 * float(totals.sum())
+                - self.rows.squared_norm(direction) / (2 * self.alpha)
+                + fixed
             )
             if self.fit_intercept:
                 reach = 0.5 + self.rows.largest_norm * np.sqrt(2 * max(upper, 0.0) / self.alpha)
@@ -129,7 +131,7 @@ class ConvexProblem:
             direction = scale[0] * point.features[0] - scale[1] * point.features[1]
             imbalance = abs(float(totals[0] - totals[1])) if self.fit_intercept else 0.0
             room = 0.5 * float(totals.sum()) - float(self.bound @ multipliers) - 0.5 * imbalance
-            slope = float(np.linalg.norm(direction)) + self.rows.largest_norm * imbalance
+            slope = np.sqrt(self.rows.squared_norm(direction)) + self.rows.largest_norm * imbalance
             if room > 1e-12 * float(np.abs(self.bound) @ multipliers):
                 largest = max(largest, room / max(slope, np.finfo(float).tiny))
         return largest
@@ -217,7 +219,7 @@ class RampProblem:
     def objective(self, coef: Floats, positives: Floats) -> float:
         """Ramp objective with regulariser, in the nonnegative form."""
         charge = float(np.sum(self.cost * self.sides(positives)))
-        return charge + 0.5 * self.alpha * float(coef @ coef)
+        return charge + 0.5 * self.alpha * self.rows.squared_norm(coef)
 
     def violations(self, positives: Floats) -> Floats:
         """Ramp values of the constraints less their bounds."""

@@ -501,9 +501,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
 
 
 # `__new__` takes anything, to refuse class_weight by name; parameters are those of `__init__`
-RateBoundSVC.__signature__ = inspect.signature(
-    RateBoundSVC.__init__
-).replace(
+RateBoundSVC.__signature__ = inspect.signature(RateBoundSVC.__init__).replace(
     parameters=list(inspect.signature(RateBoundSVC.__init__).parameters.values())[1:]
 )
 

@@ -10,7 +10,7 @@ implementations of this protocol under the same algorithms. Sides are numbered 0
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -67,6 +67,27 @@ class StepLengths:
     quadratic: float
 
 
+@dataclass(frozen=True)
+class RowMatrix:
+    """The rows themselves, for what cannot do with sums.
+
+    Attributes
+    ----------
+    X : (n, d) array or CSR matrix; where `is_gram`, the (n, n) array of inner products of the rows
+    weight : (n,)
+    cell : (n,) int32, -1 for rows that take no part
+    live : (n,) uint8, bit 1 where side 0 is live at the anchor, bit 2 where side 1 is
+    is_gram : bool
+        Coefficients are then one number a row: the model is the combination of rows with them.
+    """
+
+    X: Any
+    weight: Floats
+    cell: npt.NDArray[np.int32]
+    live: npt.NDArray[np.uint8]
+    is_gram: bool = False
+
+
 class Rows(Protocol):
     """Rows of X with a weight and a cell each, and the state that a solver keeps per row."""
 
@@ -86,6 +107,14 @@ class Rows(Protocol):
 
     def lower(self, coef: Floats) -> Floats:
         """These rows' own coordinates of coefficients on the columns of X."""
+        ...
+
+    def squared_norm(self, coef: Floats) -> float:
+        """||coef||^2, in the geometry in which the model is regularised."""
+        ...
+
+    def matrix(self) -> RowMatrix:
+        """The rows themselves; RuntimeError where they do not lie in memory."""
         ...
 
     def set_anchor(self, coef: Floats, intercept: float) -> Floats:

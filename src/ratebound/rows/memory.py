@@ -21,7 +21,7 @@ import scipy.linalg.blas
 import scipy.sparse
 
 from ratebound import kernels
-from ratebound.rows.base import Curvature, DualPoint, Floats, StepLengths, Target
+from ratebound.rows.base import Curvature, DualPoint, Floats, RowMatrix, StepLengths, Target
 
 CHUNK_ROWS = 8192
 GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
@@ -75,6 +75,14 @@ def _storage(X: Any) -> Any:
             _read_only(matrix.data),
         )
     return _read_only(np.asarray(X))
+
+
+def _as_matrix(X: Any, features: int) -> Any:
+    """What `_storage` made, as NumPy or SciPy know it, sharing memory."""
+    if not isinstance(X, Sparse):
+        return X
+    shape = (len(X.indptr) - 1, features)
+    return scipy.sparse.csr_array((X.data, X.indices, X.indptr), shape=shape)
 
 
 class MemoryRows:
@@ -148,6 +156,22 @@ class MemoryRows:
     def lower(self, coef: Floats) -> Floats:
         """Coefficients on the columns of X are already these rows' coordinates."""
         return np.array(coef, dtype=np.float64)
+
+    def squared_norm(self, coef: Floats) -> float:
+        """||coef||^2."""
+        return float(coef @ coef)
+
+    def matrix(self) -> RowMatrix:
+        """Return the rows of all blocks as one matrix: X itself where there is one block."""
+        blocks = {(chunk.offset, id(chunk.X)): chunk.X for chunk in self.chunks}
+        matrices = [_as_matrix(X, self.n_features) for X in blocks.values()]
+        if len(matrices) == 1:
+            X = matrices[0]
+        elif any(scipy.sparse.issparse(matrix) for matrix in matrices):
+            X = scipy.sparse.vstack(matrices, format="csr")
+        else:
+            X = np.vstack(matrices)
+        return RowMatrix(X, self.weight, self.cell, self.live)
 
     # ---- running over chunks -------------------------------------------------------------------
 

@@ -227,8 +227,8 @@ class _Run:
         """
         problem = self.problem
         charged = problem.ceiling(np.ones(len(problem.bound))) > 0
-        live = np.asarray(charged & (self.rows.live_weight > 0))
-        present = live.any(axis=1)
+        live = charged & (self.rows.live_weight > 0)
+        present = np.asarray(np.any(live, axis=1))
         if present.all() or not (problem.fit_intercept or not present.any()):
             return None
         coef = np.zeros(problem.rows.n_features)
