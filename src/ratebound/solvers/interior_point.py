@@ -39,6 +39,8 @@ from ratebound.solvers.base import Solution, Start, Status, Stop
 INITIAL_BARRIER = 0.25
 MULTIPLIER_START = 0.1
 SHORTENED = 0.95  # share of the longest step that is taken
+CLOSE = 30.0  # multiple of the tolerance from which on the bounds are evaluated every time
+FULL_STEP = 0.7  # after a shorter step residuals are left, which only the bounds can weigh
 ADMISSION = 0.1  # relative gap from which on violated constraints enter
 SHORT_STEP = 0.05  # steps shorter than this, PATIENCE in a row, call for recentring
 PATIENCE = 3
@@ -155,16 +157,20 @@ class _Run:
         status = Status.ITERATIONS
         iterations = 0
         short_steps = 0
+        step = 1.0
         for iterations in range(self.max_iter + 1):
             stopped = self.stop is not None and self.stop()
-            self._certify()
-            if self._gap() <= self.tolerance:
-                status = Status.OPTIMAL
-                break
-            if stopped or iterations == self.max_iter:
+            last = stopped or iterations == self.max_iter
+            self.certified = last or iterations == 0 or step < FULL_STEP or self._is_close()
+            if self.certified:
+                self._certify()
+                if self._gap() <= self.tolerance:
+                    status = Status.OPTIMAL
+                    break
+            if last:
                 status = Status.INTERRUPTED if stopped else Status.ITERATIONS
                 break
-            if self._is_partial() and self._is_close():
+            if self.certified and iterations > 0 and self._is_partial():
                 self._admit_violated()
             step = self._newton()
             if not np.isfinite(step + self.intercept):
@@ -192,9 +198,10 @@ class _Run:
         return self.problem.relative(self.best.upper - self.best.lower, self.best.upper)
 
     def _is_close(self) -> bool:
-        """Whether the barrier leaves so small a gap that what is violated now will stay so."""
+        """Whether the barrier leaves so small a gap that the bounds are worth two passes."""
         left = self.barrier * self.count / self.cost_scale
-        return self.problem.relative(left, self.best.upper) <= ADMISSION
+        close = max(CLOSE * self.tolerance, ADMISSION if self._is_partial() else 0.0)
+        return self.problem.relative(left, self.best.upper) <= close
 
     # ---- constraints enter when they matter --------------------------------------------------
 
@@ -317,8 +324,10 @@ class _Run:
         after = now + reach * affine.linear + reach * reach * affine.quadratic
         centring = min(1.0, max(after, 0.0) / now) ** 3
         # the barrier does not run ahead of what the bounds have reached: residuals must follow it
-        reached = self.cost_scale * (self.best.upper - self.best.lower) / self.count
-        target = max(centring * self.barrier, min(AHEAD * reached, self.barrier))
+        target = centring * self.barrier
+        if self.certified:
+            reached = self.cost_scale * (self.best.upper - self.best.lower) / self.count
+            target = max(target, min(AHEAD * reached, self.barrier))
         self.rows.correct(self.ceiling, affine.ceiling_step)
         slack_extra = affine.slack_step * affine.step
         excess_extra = -affine.excess_step * affine.step
