@@ -49,6 +49,8 @@ class Step:
     multiplier_bound : float, price of a unit of violation
     solver_iterations : int
     seconds : float, since the start
+    attempt : int
+        1, or 2 where steps began anew from the zero model because goals were still missed.
     """
 
     iteration: int
@@ -62,6 +64,7 @@ class Step:
     multiplier_bound: float
     solver_iterations: int
     seconds: float
+    attempt: int = 1
 
     def __str__(self) -> str:
         missed = f"missed by {self.violation:.1e}" if self.violation > 0 else "goals met"
@@ -110,6 +113,10 @@ class Majorized:
             return self.objective < other.objective
         return self.violation < other.violation
 
+    def after(self, history: tuple[Step, ...]) -> Majorized:
+        """The same, with the steps of a later attempt that came to nothing better."""
+        return replace(self, history=history)
+
     def restart(self) -> Start:
         """Where to continue from."""
         barrier = _warm_barrier(LOOSEST_GAP)
@@ -150,8 +157,28 @@ class Majorization:
         on_step: Callback | None = None,
         deadline: float | None = None,
     ) -> Majorized:
-        """Majorize from a start, by default the zero model, until progress is below ``tol``."""
-        began = time.monotonic()
+        """Majorize from a start, by default the zero model, until progress is below ``tol``.
+
+        Where goals are still missed at a price that has grown, the model may be held by rows that
+        an anchor at a lower price has given up (their bound is then constant). So the steps are
+        taken once more, from the zero model at the last price, and the better of the two is kept.
+        """
+        first = self._run(problem, start, on_step, deadline)
+        price = first.problem.multiplier_bound
+        if first.violation <= self.tol or price <= problem.multiplier_bound or not first.converged:
+            return first
+        second = self._run(problem.priced(price), None, on_step, deadline, first.history)
+        return second if second.better_than(first, self.tol) else first.after(second.history)
+
+    def _run(
+        self,
+        problem: RampProblem,
+        start: Start | None,
+        on_step: Callback | None,
+        deadline: float | None,
+        earlier: tuple[Step, ...] = (),
+    ) -> Majorized:
+        began = time.monotonic() - (earlier[-1].seconds if earlier else 0.0)
 
         def late() -> bool:
             return deadline is not None and time.monotonic() > deadline
@@ -162,7 +189,7 @@ class Majorization:
         current = _Point.at(problem, start.coef, start.intercept)
         best = current
         solution: Solution | None = None
-        history: list[Step] = []
+        history = list(earlier)
         gap = max(LOOSEST_GAP, self.tol)
         radius = 0.0
         grown = False
@@ -175,7 +202,7 @@ class Majorization:
             decrease = (current.penalised - point.penalised) / _scale(problem, point)
             history.append(
                 Step(
-                    iteration,
+                    len(history) + 1,
                     point.objective + problem.constant,
                     point.violation,
                     point.penalised + problem.constant,
@@ -186,6 +213,7 @@ class Majorization:
                     problem.multiplier_bound,
                     solution.iterations,
                     time.monotonic() - began,
+                    2 if earlier else 1,
                 )
             )
             current = point
@@ -195,6 +223,10 @@ class Majorization:
                 why = "stopped by the time limit" if late() else "stopped by the callback"
                 break
             missed = current.violation > self.tol
+            if iteration == self.max_iter:  # too late for another price
+                converged = decrease < self.tol and solution.gap <= self.tol
+                why = "converged" if converged else why
+                break
             if self.adapt_price and not grown and not missed and _is_saturated(solution, problem):
                 # the bounds cannot be met where the rates themselves are: it is the bounds' slack
                 # that is paid for, and so high a price would hold the model at its anchor

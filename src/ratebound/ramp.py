@@ -122,8 +122,8 @@ class ConvexProblem:
 
         The dual point must lie between 0 and the multipliers' share of the ceiling (costs left
         out). By Farkas: ``1/2 sum(p) - bound @ v - R ||X' s p|| - (1/2 + R max||x||) |sum(s p)| >
-        0`` leaves no model of that size. 0 where nothing is proven; it says nothing of other
-        anchors.
+        0`` leaves no model of that size. 0 where nothing is proven, infinite where no model of any
+        size will do; it says nothing of other anchors.
         """
         largest = 0.0
         for scale in self._balances(point.totals):
@@ -133,7 +133,8 @@ class ConvexProblem:
             room = 0.5 * float(totals.sum()) - float(self.bound @ multipliers) - 0.5 * imbalance
             slope = np.sqrt(self.rows.squared_norm(direction)) + self.rows.largest_norm * imbalance
             if room > 1e-12 * float(np.abs(self.bound) @ multipliers):
-                largest = max(largest, room / max(slope, np.finfo(float).tiny))
+                with np.errstate(divide="ignore", over="ignore"):
+                    largest = max(largest, float(np.divide(room, slope)))
         return largest
 
     def relative(self, amount: float, upper: float) -> float:

@@ -10,11 +10,11 @@ the compiled loops; what happens to a row's state is one code for both. X itself
 from __future__ import annotations
 
 import itertools
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar, cast
 
+import joblib
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg.blas
@@ -125,7 +125,7 @@ class MemoryRows:
             ]
             offset += rows
             self.block_ends.append(offset)
-        self.threads = threads or len(os.sched_getaffinity(0))
+        self.threads = threads or joblib.cpu_count()
         self._pool: ThreadPoolExecutor | None = None
         used = self.cell >= 0
         self.n_used = int(used.sum())
