@@ -166,8 +166,8 @@ def repair(
 
     The best cut of the fitted scores where one meets all goals. Else every missed bound of the ramp
     problem is tightened by the difference between its strict and its expected value, majorization
-    continues from where it ended, and the search is repeated. Where no round meets all goals, the
-    least violated cut is returned.
+    continues from where it ended, and the search is repeated; what is still missed is tightened
+    twice as hard each round. Where no round meets all goals, the least violated cut is returned.
     """
     best = Repaired(fit, Cut(0.0, np.inf, np.inf), 0)
     tightening = np.zeros(len(problem.bound))
@@ -182,7 +182,7 @@ def repair(
         strict = rates.violations(rows.decision_sums(fit.coef, fit.intercept - cut.threshold))
         expected = rates.violations(rows.ramp_sums(fit.coef, fit.intercept))
         missed = strict > MET_TOLERANCE
-        tightening = np.where(missed, np.maximum(tightening, 0.0) + strict, tightening)
+        tightening = np.where(missed, np.maximum(tightening, 0.0) + strict * 2.0**done, tightening)
         tightening = np.where(missed, np.maximum(tightening, strict - expected), tightening)
         fit = majorization.run(
             problem.priced(fit.problem.multiplier_bound).tightened(tightening),

@@ -1,0 +1,151 @@
+"""The search over cuts against trying every cut with loops; repair on problems built for it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from building import compiled, ramp_problem_of_rates
+from ratebound.goals import Goals
+from ratebound.majorize import Majorization
+from ratebound.operating_point import best_cut, repair
+from ratebound.problem import RateProblem
+from ratebound.rates import (
+    Constraint,
+    cost,
+    error_rate,
+    false_positive_rate,
+    positive_rate,
+    precision,
+    recall,
+)
+from ratebound.solvers.interior_point import InteriorPoint
+from reference import enumeration
+
+GOALS: dict[str, list[Constraint]] = {
+    "none": [],
+    "recall": [recall() >= 0.7],
+    "precision": [precision() >= 0.8],
+    "gap": [positive_rate(by="group").gap() <= 0.2],
+    "ratio": [positive_rate(by="group").ratio() >= 0.6, recall() >= 0.5],
+    "lowest": [recall(by="group").min() >= 0.5, false_positive_rate() <= 0.4],
+    "out of reach": [recall() >= 0.95, positive_rate() <= 0.2],
+}
+
+
+def small(seed: int, n: int, ties: bool) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    """Scores, labels and groups; every label occurs in every group."""
+    rng = np.random.default_rng(seed)
+    scores = rng.normal(size=n).round(1 if ties else 6)
+    y = np.where(scores + rng.normal(size=n) > 0.0, 1, 0)
+    group = rng.choice(["a", "b", "c"], size=n)
+    y[:6] = [0, 1, 0, 1, 0, 1]
+    group[:6] = ["a", "a", "b", "b", "c", "c"]
+    return scores, y, {"group": group}
+
+
+def naive_cut(rates: RateProblem, scores: np.ndarray) -> enumeration.Cut:
+    [block] = rates.blocks
+
+    def positives(decisions: enumeration.Decisions) -> np.ndarray:
+        P = np.zeros(len(rates.cell_weight))
+        for i, decided in enumerate(decisions):
+            if decided and block.cell[i] >= 0:
+                P[block.cell[i]] += block.weight[i]
+        return P
+
+    table = rates.table.toarray()
+    return enumeration.best_cut(
+        scores.tolist(),
+        lambda decisions: float(rates.cost @ positives(decisions)) + rates.cost_constant,
+        lambda decisions: max((table @ positives(decisions) + rates.offset).tolist(), default=-1.0),
+    )
+
+
+@pytest.mark.parametrize("goals", GOALS)
+@given(seed=st.integers(0, 1000), n=st.integers(6, 30), ties=st.booleans())
+def test_the_best_cut_is_that_of_trying_them_all(goals: str, seed: int, n: int, ties: bool) -> None:
+    scores, y, columns = small(seed, n, ties)
+    weight = np.random.default_rng(seed).integers(1, 4, size=n).astype(float)
+    rates = compiled(
+        Goals(cost(fp=1.0, fn=2.0), GOALS[goals]),
+        scores[:, None],
+        y,
+        columns=columns,
+        sample_weight=weight,
+    )
+    ours, naive = best_cut(rates, [scores]), naive_cut(rates, scores)
+    assert ours.threshold == pytest.approx(naive.threshold, rel=1e-12, abs=1e-12)
+    assert ours.objective == pytest.approx(naive.objective, rel=1e-9)
+    assert max(0.0, ours.violation) == pytest.approx(naive.violation, abs=1e-12)
+    assert ours.met == (naive.violation <= 1e-9)
+
+
+def test_the_cut_nearest_zero_wins_a_tie() -> None:
+    scores = np.array([-3.0, -1.0, 0.5, 2.0])
+    rates = compiled(Goals(cost(fp=1.0, fn=1.0)), scores[:, None], np.array([0, 0, 1, 1]))
+    assert best_cut(rates, [scores]).threshold == pytest.approx(-0.25)
+    # rows without label cost nothing: every cut between -1 and 2 is as good
+    shifted = best_cut(rates, [scores + 5.0])
+    assert shifted.threshold == pytest.approx(4.75)
+
+
+def test_scores_that_differ_by_rounding_are_one() -> None:
+    scores = np.array([1.0, 1.0 + 1e-15, 2.0, 0.0])
+    y = np.array([0, 1, 1, 0])
+    rates = compiled(Goals(), scores[:, None], y)
+    cut = best_cut(rates, [scores])
+    assert cut.objective == pytest.approx(0.25)
+    assert cut.threshold in (pytest.approx(0.5), pytest.approx(1.5))
+
+
+def classes(n: int, seed: int) -> tuple[np.ndarray, np.ndarray, dict[str, Any]]:
+    rng = np.random.default_rng(seed)
+    group = rng.integers(0, 2, size=n)
+    X = rng.normal(size=(n, 4))
+    X[:, 0] += group
+    y = np.where(X @ [1.0, 0.5, -0.5, 0.2] + rng.normal(size=n) > 0.6, 1, 0)
+    return X, y, {"group": np.where(group == 1, "a", "b")}
+
+
+@pytest.mark.parametrize(
+    "subject_to",
+    [
+        [recall() >= 0.8],
+        [positive_rate(by="group").gap() <= 0.02],
+        [recall() >= 0.65, positive_rate() <= 0.45, recall(by="group").gap() <= 0.1],
+    ],
+    ids=["recall", "parity", "four"],
+)
+@pytest.mark.parametrize("seed", range(3))
+def test_repair_meets_every_goal_strictly(subject_to: list[Constraint], seed: int) -> None:
+    X, y, columns = classes(500, seed)
+    rates = compiled(Goals(error_rate(), subject_to), X, y, columns=columns)
+    problem = ramp_problem_of_rates(rates, alpha=2e-3, multiplier_bound=10.0)
+    majorization = Majorization(InteriorPoint())
+    fit = majorization.run(problem)
+    done = repair(rates, problem, majorization, fit)
+    assert done.cut.met
+    positive = X @ done.fit.coef + done.fit.intercept > done.cut.threshold
+    for goal in rates.goals:
+        value = goal.value(rates.positives([positive.astype(float)]))
+        sign = 1.0 if goal.sense == "<=" else -1.0
+        assert sign * (value - goal.bound) <= 1e-9
+    assert done.cut.objective == pytest.approx(np.mean(positive != (y == 1)))
+
+
+def test_repair_returns_the_least_violated_where_nothing_will_do() -> None:
+    X, y, columns = classes(300, 5)
+    goals = Goals(error_rate(), [recall() >= 0.99, positive_rate() <= 0.1])
+    rates = compiled(goals, X, y, columns=columns)
+    problem = ramp_problem_of_rates(rates, alpha=2e-3, multiplier_bound=10.0)
+    majorization = Majorization(InteriorPoint(), max_iter=5)
+    fit = majorization.run(problem)
+    done = repair(rates, problem, majorization, fit, max_rounds=2)
+    assert not done.cut.met
+    at_first = best_cut(rates, problem.rows.block_scores(fit.coef, fit.intercept))
+    assert done.cut.violation <= at_first.violation
