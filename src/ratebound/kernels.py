@@ -342,3 +342,170 @@ def dual_terms(weights, cells, live, ceiling, first, last, dual, out, totals):
                 value = weights[i] * max(0.0, min(dual[side, i], ceiling[side, cells[i]]))
                 out[side, i] = value
                 totals[side] += value
+
+
+# ---- dual coordinate ascent: one variable a row, in [low, high] = [-T of side 1, T of side 0] ----
+
+
+def dot_product(function: Function) -> Function:
+    """Compile a sum that may be added in any order, so that it can use vector registers."""
+    options: dict[str, Any] = {
+        "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "contract"},
+    }
+    try:
+        return cast(Function, numba.njit(cache=True, **options)(function))
+    except RuntimeError:  # no writable place for a cache
+        return cast(Function, numba.njit(**options)(function))
+
+
+@dot_product
+def dense_score(X, i, coef):
+    """<x_i, coef>."""
+    total = 0.0
+    for k in range(X.shape[1]):
+        total += X[i, k] * coef[k]
+    return total
+
+
+@compiled
+def dual_room(dual, score, low, high):
+    """How far a score may move before it moves its dual variable; negative: how far it is past.
+
+    A row charged T0 max(0, 1/2 + z) + T1 max(0, 1/2 - z) is at rest with its dual variable at
+    low = -T1 for z <= -1/2, at low + high for |z| <= 1/2, at high = T0 for z >= 1/2, and in between
+    these at the two breakpoints themselves.
+    """
+    kink = low + high
+    room = np.inf
+    if dual > low:
+        room = score + 0.5 if dual <= kink else score - 0.5
+    if dual < high:
+        room = min(room, -0.5 - score if dual < kink else 0.5 - score)
+    return room
+
+
+@compiled
+def dual_step(dual, score, curvature, low, high):
+    """The dual variable that maximises the dual alone: its score falls by curvature a unit."""
+    kink = low + high
+    if curvature <= 0.0:  # the score stays where it is
+        if score > 0.5:
+            return high
+        return kink if score >= -0.5 else low
+    best = max(min(dual + (score + 0.5) / curvature, kink), dual + (score - 0.5) / curvature)
+    return min(max(best, low), high)
+
+
+@compiled
+def dual_rooms(scores, dual, low, high, rooms):
+    """rooms[i] = `dual_room` of every row."""
+    for i in range(len(scores)):
+        rooms[i] = dual_room(dual[i], scores[i], low[i], high[i])
+
+
+@compiled
+def csr_squared_norms(indptr, data, out):
+    """out[i] = ||x_i||^2."""
+    for i in range(len(out)):
+        total = 0.0
+        for k in range(indptr[i], indptr[i + 1]):
+            total += np.float64(data[k]) * data[k]
+        out[i] = total
+
+
+@compiled
+def csr_ascent(
+    indptr, indices, data, order, low, high, squared_norms, alpha, bias_step, far, dual, coef,
+    intercept,
+):
+    """Maximise the dual over each variable of `order` in turn, coef and intercept following.
+
+    The intercept moves by -bias_step a unit of dual variable (0: it is held). Rows at rest by more
+    than `far` are left out of order. Returns the intercept, how many rows order still holds (they
+    come first), and the largest distance that a score was past its row's rest.
+    """
+    count = 0
+    worst = 0.0
+    for position in range(len(order)):
+        i = order[position]
+        score = intercept
+        for k in range(indptr[i], indptr[i + 1]):
+            score += data[k] * coef[indices[k]]
+        room = dual_room(dual[i], score, low[i], high[i])
+        if room > far:
+            continue
+        order[count] = i
+        count += 1
+        if room >= 0.0:
+            continue
+        worst = max(worst, -room)
+        curvature = squared_norms[i] / alpha + bias_step
+        moved = dual_step(dual[i], score, curvature, low[i], high[i])
+        change = moved - dual[i]
+        dual[i] = moved
+        intercept -= bias_step * change
+        factor = -change / alpha
+        for k in range(indptr[i], indptr[i + 1]):
+            coef[indices[k]] += factor * data[k]
+    return intercept, count, worst
+
+
+@compiled
+def dense_ascent(
+    X, order, low, high, squared_norms, alpha, bias_step, far, dual, coef, intercept,
+):
+    """The same as `csr_ascent` for a dense X."""
+    count = 0
+    worst = 0.0
+    for position in range(len(order)):
+        i = order[position]
+        score = intercept + dense_score(X, i, coef)
+        room = dual_room(dual[i], score, low[i], high[i])
+        if room > far:
+            continue
+        order[count] = i
+        count += 1
+        if room >= 0.0:
+            continue
+        worst = max(worst, -room)
+        curvature = squared_norms[i] / alpha + bias_step
+        moved = dual_step(dual[i], score, curvature, low[i], high[i])
+        change = moved - dual[i]
+        dual[i] = moved
+        intercept -= bias_step * change
+        factor = -change / alpha
+        for k in range(X.shape[1]):
+            coef[k] += factor * X[i, k]
+    return intercept, count, worst
+
+
+@compiled
+def gram_ascent(
+    gram, order, low, high, squared_norms, alpha, bias_step, far, dual, scores, intercept,
+):
+    """The same as `csr_ascent` for inner products of rows, kept with all scores but the intercept.
+
+    What is read of a row then is one number, and what is written when it moves are n.
+    """
+    count = 0
+    worst = 0.0
+    for position in range(len(order)):
+        i = order[position]
+        score = scores[i] + intercept
+        room = dual_room(dual[i], score, low[i], high[i])
+        if room > far:
+            continue
+        order[count] = i
+        count += 1
+        if room >= 0.0:
+            continue
+        worst = max(worst, -room)
+        curvature = squared_norms[i] / alpha + bias_step
+        moved = dual_step(dual[i], score, curvature, low[i], high[i])
+        change = moved - dual[i]
+        dual[i] = moved
+        intercept -= bias_step * change
+        factor = -change / alpha
+        for k in range(len(scores)):
+            scores[k] += factor * gram[i, k]
+    return intercept, count, worst

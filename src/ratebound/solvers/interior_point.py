@@ -29,12 +29,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 import scipy.sparse
 
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Floats, Rows
 from ratebound.solvers.base import Solution, Start, Status, Stop
+from ratebound.solvers.newton import CONSTRAINT_SHARE, BorderedSystem, Units
 
 INITIAL_BARRIER = 0.25
 MULTIPLIER_START = 0.1
@@ -45,7 +45,6 @@ ADMISSION = 0.1  # relative gap from which on violated constraints enter
 SHORT_STEP = 0.05  # steps shorter than this, PATIENCE in a row, call for recentring
 PATIENCE = 3
 RECENTRED = 10.0  # what recentring multiplies the barrier by
-REFINEMENTS = 1
 SETBACK = 3.0  # growth of the barrier after which outliers are no longer left behind
 AHEAD = 1e-3  # barrier aimed at, at least, as a share of the gap per term
 OUTLIERS = 3e-2  # share of the terms' weight that need not shorten a step
@@ -109,7 +108,14 @@ class _Run:
         n_constraints = len(problem.bound)
         self.coef = np.zeros(self.rows.n_features) if start is None else self.rows.lower(start.coef)
         self.intercept = 0.0 if start is None or not problem.fit_intercept else start.intercept
-        self._scale()
+        units = Units.of(problem, self.rows.live_weight)
+        self.cost_scale, self.constraint_scale = units.cost, units.constraints
+        self.multiplier_scale = units.multipliers
+        self.highest = problem.multiplier_bound * self.multiplier_scale
+        self.alpha = problem.alpha * self.cost_scale
+        self.cost = problem.cost * self.cost_scale
+        self.terms_weight = float(self.rows.live_weight.sum())
+        self.constraint_weight = max(CONSTRAINT_SHARE * self.terms_weight, np.finfo(float).tiny)
         multipliers = np.zeros(n_constraints) if start is None else start.multipliers
         self.all_multipliers = np.clip(multipliers * self.multiplier_scale, 0.0, self.highest)
         self.leave_outliers = True
@@ -117,34 +123,6 @@ class _Run:
         self.barrier = INITIAL_BARRIER
         if start is not None and start.barrier is not None:
             self.barrier = start.barrier
-
-    def _scale(self) -> None:
-        """Units in which a typical cost and a typical constraint coefficient are 1.
-
-        Without them the method needs about twice the iterations.
-        """
-        problem = self.problem
-        weight = self.rows.live_weight
-        costly = (problem.cost > 0) & (weight > 0)
-        total = float(np.sum((problem.cost * weight)[costly]))
-        table = problem.constraints
-        pattern = table.copy()
-        pattern.data = (pattern.data > 0).astype(float)
-        touched = pattern @ weight.ravel()
-        sums = table @ weight.ravel()
-        self.constraint_scale = np.where(sums > 0, touched / np.where(sums > 0, sums, 1.0), 1.0)
-        if total > 0:
-            self.cost_scale = float(np.sum(weight[costly])) / total
-        else:  # nothing to minimise but violation: its price is the unit
-            self.cost_scale = float(np.min(self.constraint_scale, initial=np.inf)) ** -1
-            self.cost_scale = 1.0 / (problem.multiplier_bound * max(self.cost_scale, 1e-300))
-            self.cost_scale = min(self.cost_scale, 1e12)
-        self.multiplier_scale = self.cost_scale / self.constraint_scale
-        self.highest = problem.multiplier_bound * self.multiplier_scale
-        self.alpha = problem.alpha * self.cost_scale
-        self.cost = problem.cost * self.cost_scale
-        self.terms_weight = float(weight.sum())
-        self.constraint_weight = max(1e-3 * self.terms_weight, np.finfo(float).tiny)
 
     # ---- the outline -------------------------------------------------------------------------
 
@@ -354,82 +332,27 @@ class _Run:
 
     def _factorise(self) -> None:
         sums = self.rows.curvature(self.ceiling, self.wanted)
-        features = self.rows.n_features
-        size = features + self.problem.fit_intercept
-        system = np.empty((size, size), order="F")
-        system[:features, :features] = sums.gram
-        system[np.arange(features), np.arange(features)] += self.alpha
-        border = np.empty((size, len(self.active)))
-        border[:features] = (self.wanted_table @ sums.cross).T
-        if self.problem.fit_intercept:
-            system[:features, features] = sums.border
-            system[features, :features] = sums.border
-            system[features, features] = sums.bias
-            border[features] = self.table @ sums.cross_bias.ravel()
-        # rounding can push the smallest pivots below zero when alpha is small beside the rows
-        self.system = system
-        shift = 1e-15 * np.diagonal(system)
-        while True:
-            try:
-                self.factor = scipy.linalg.cho_factor(
-                    system + np.diag(shift), lower=True, overwrite_a=True, check_finite=False
-                )
-                break
-            except scipy.linalg.LinAlgError:
-                shift = shift * 100.0
-        self.border = border
-        self.half_border = scipy.linalg.solve_triangular(
-            self.factor[0], border, lower=True, check_finite=False
+        self.system = BorderedSystem(
+            sums,
+            self.alpha,
+            self.table,
+            self.wanted_table,
+            self.slack / self.multipliers + self.excess / self.room,
+            self.problem.fit_intercept,
         )
-        inner = scipy.sparse.diags_array(sums.inverse.ravel())
-        self.block = (self.table @ inner @ self.table.T).toarray()
-        self.block += np.diag(self.slack / self.multipliers + self.excess / self.room)
-        if len(self.active):
-            self.inner_factor = scipy.linalg.cho_factor(
-                self.block + self.half_border.T @ self.half_border, lower=True, check_finite=False
-            )
-
-    def _solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
-        """Solve [system, border; border', -block] (step, multiplier step) = (model, goals).
-
-        Refinement undoes the shift of the factor, and what rounding loses where alpha is tiny.
-        """
-        step, multiplier_step = self._solve_once(model, goals)
-        for _ in range(REFINEMENTS):
-            more, multiplier_more = self._solve_once(
-                model - self.system @ step - self.border @ multiplier_step,
-                goals - self.border.T @ step + self.block @ multiplier_step,
-            )
-            step = step + more
-            multiplier_step = multiplier_step + multiplier_more
-        return step, multiplier_step
-
-    def _solve_once(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
-        factor = self.factor[0]
-        half = scipy.linalg.solve_triangular(factor, model, lower=True, check_finite=False)
-        multiplier_step = np.zeros(0)
-        if len(self.active):
-            multiplier_step = scipy.linalg.cho_solve(
-                self.inner_factor, self.half_border.T @ half - goals, check_finite=False
-            )
-            half = half - self.half_border @ multiplier_step
-        step = scipy.linalg.solve_triangular(
-            factor, half, lower=True, trans="T", check_finite=False
-        )
-        return step, multiplier_step
 
     def _direction(self, target: float, slack_extra: Floats, excess_extra: Floats) -> _Direction:
         """Newton direction for products target (omega target), with these second-order terms."""
         rows = self.rows
         sums = rows.target(self.ceiling, target)
         residual = np.append(sums.features + self.alpha * self.coef, sums.bias)
-        residual = residual[: self.border.shape[0]]
+        residual = residual[: self.system.size]
         wanted = target * self.constraint_weight
         to_slack = (wanted - slack_extra) / self.multipliers - self.slack
         to_excess = (wanted - excess_extra) / self.room - self.excess
         gap = self.bound - self.table @ sums.hinges.ravel() - self.slack - to_slack
         gap += self.excess + to_excess
-        model, step = self._solve(-residual, gap)
+        model, step = self.system.solve(-residual, gap)
         coef = model[: rows.n_features]
         intercept = float(model[-1]) if self.problem.fit_intercept else 0.0
         ceiling_step = self._ceiling(0.0, step)

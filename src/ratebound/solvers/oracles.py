@@ -5,13 +5,14 @@ For multipliers v the Lagrangian of the convex problem (Equation 4 of the paper)
     Psi = <cost + v @ constraints, H> + constant + alpha/2 ||coef||^2 - <bound, v>
 
 is a support vector machine with a weight a term. An *oracle* (the paper's SVMOptimizer) minimises
-it for the cutting plane over multipliers, and says how close to the minimum it came.
+it for the cutting plane over multipliers, and says how close to the minimum it came. Settings say
+which oracle; what one call may leave to the next lies in a *session* (`remembering`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Floats
 from ratebound.solvers.base import Stop
 
-__all__ = ["Answer", "SVMOptimizer", "answer_at"]
+__all__ = ["Answer", "Remembers", "SVMOptimizer", "answer_at", "remembering"]
 
 
 @dataclass(frozen=True)
@@ -81,3 +82,17 @@ class SVMOptimizer(Protocol):
     ) -> Answer:
         """Return a model whose upper and lower differ by at most accuracy, where it can."""
         ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """An oracle whose next answer can start from its last."""
+
+    def session(self) -> SVMOptimizer:
+        """Return the same oracle with a memory, which is for one thread and one run."""
+        ...
+
+
+def remembering(oracle: SVMOptimizer) -> SVMOptimizer:
+    """The oracle for many questions in a row: one with a memory where it offers that."""
+    return oracle.session() if isinstance(oracle, Remembers) else oracle

@@ -1,0 +1,466 @@
+"""Stochastic dual coordinate ascent over two-sided hinges (the paper's SDCAOptimizer).
+
+For multipliers v every row has two ceilings, T0 on its hinge ``max(0, 1/2 + z)`` and T1 on
+``max(0, 1/2 - z)``: weight times ``problem.ceiling(v)``, 0 on a side that is not live. With
+``z = <coef, x> + intercept`` the oracle's problem is::
+
+    minimise over coef, intercept   Psi = sum l_i(z_i) + alpha/2 ||coef||^2 + constant - <bound, v>
+                                    l(z) = T0 max(0, 1/2 + z) + T1 max(0, 1/2 - z)
+
+The conjugate of ``l`` on ``-T1 <= xi <= T0`` is ``l*(xi) = |xi - T0 + T1| / 2 - (T0 + T1) / 2``: one
+dual variable a row stands for both of its sides, with ``coef = -sum xi x / alpha`` and for a held
+intercept::
+
+    maximise over xi    -sum l*(xi_i) + intercept sum xi - ||sum xi x||^2 / (2 alpha)
+                        + constant - <bound, v>
+
+A free intercept asks for ``sum xi = 0``. The dual point of the certificate is xi split over the
+sides, ``xi = p0 - p1`` with p0 = T0 or p1 = T1, whichever leaves both in their box.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ratebound import kernels
+from ratebound.ramp import ConvexProblem
+from ratebound.rows.base import DualPoint, Floats, Rows
+from ratebound.rows.memory import Sparse, _read_only, _storage
+from ratebound.solvers.base import Stop
+from ratebound.solvers.oracles import Answer, SVMOptimizer, answer_at
+
+BLOCK_BYTES = 2**24  # of a dense X turned to double precision at a time
+ROUNDING = 1e-15  # of the values whose difference is the gap
+SOLVED = 0.01  # progress on a part of the rows after which it is time to look at all of them
+
+
+@dataclass(frozen=True)
+class Hinges:
+    """What the multipliers make of a problem: a two-sided hinge a row, and what rows do not see.
+
+    Attributes
+    ----------
+    low, high : (n,), the box [-T1, T0] of every row's dual variable
+    alpha : float
+    constant : float, the part of Psi without rows
+    """
+
+    low: Floats
+    high: Floats
+    alpha: float
+    constant: float
+
+    @classmethod
+    def of(cls, problem: ConvexProblem, multipliers: Floats) -> Hinges:
+        """The hinges of a problem at multipliers."""
+        matrix = problem.rows.matrix()
+        ceiling = np.maximum(problem.ceiling(multipliers), 0.0)
+        cell = np.maximum(matrix.cell, 0)
+        used = np.where(matrix.cell >= 0, matrix.weight, 0.0)
+        high = np.where(matrix.live & 1, used * ceiling[0, cell], 0.0)
+        low = np.where(matrix.live & 2, -used * ceiling[1, cell], 0.0)
+        constant = problem.constant - float(problem.bound @ multipliers)
+        return cls(low, high, problem.alpha, constant)
+
+    @property
+    def lighter_side(self) -> float:
+        """The smaller sum of ceilings: what the hinges cost at coef = 0 and the best intercept."""
+        return min(float(np.sum(self.high)), -float(np.sum(self.low)))
+
+    def charge(self, scores: Floats) -> float:
+        """Sum of the hinges."""
+        above, below = np.maximum(0.5 + scores, 0.0), np.maximum(0.5 - scores, 0.0)
+        return float(np.sum(self.high * above - self.low * below))
+
+    def sides(self, dual: Floats) -> Floats:
+        """The dual variables of both sides, (2, n), that add most to the dual."""
+        kink = self.low + self.high
+        first = np.clip(np.where(dual >= kink, self.high, dual - self.low), 0.0, self.high)
+        return np.array([first, np.clip(first - dual, 0.0, -self.low)])
+
+    def best_intercept(self, scores: Floats, near: float) -> float:
+        """The exact minimiser over the intercept for given scores without it.
+
+        The slope rises by a ceiling at every breakpoint, so the minimiser is a weighted quantile of
+        them. Only those between `near` and the minimiser, and as many on its other side, are
+        sorted.
+        """
+        points = np.concatenate([-0.5 - scores, 0.5 - scores])
+        rises = np.concatenate([self.high, -self.low])
+        counted = rises > 0
+        points, rises = points[counted], rises[counted]
+        if not len(points):
+            return near
+        lowest = float(np.sum(self.low))
+
+        def slope_below(intercept: float) -> float:
+            return lowest + float(np.sum(rises[points < intercept]))
+
+        width = 0.1
+        first, last = float(points.min()), float(points.max())
+        while True:
+            left, right = max(near - width, first), min(near + width, last)
+            left_done = left == first or slope_below(left) < 0
+            right_done = right == last or slope_below(np.nextafter(right, np.inf)) >= 0
+            if left_done and right_done and left <= right:
+                break
+            width *= 8
+        inside = np.flatnonzero((points >= left) & (points <= right))
+        inside = inside[np.argsort(points[inside], kind="stable")]
+        slopes = slope_below(left) + np.cumsum(rises[inside])
+        return float(points[inside[min(int(np.searchsorted(slopes, 0.0)), len(inside) - 1)]])
+
+
+class StoredRows:
+    """The matrix of rows in memory with what coordinate ascent asks of it, dense, CSR or Gram."""
+
+    def __init__(self, rows: Rows) -> None:
+        matrix = rows.matrix()
+        self.rows = rows
+        self.is_gram = matrix.is_gram
+        self.n_rows = len(matrix.weight)
+        self.n_coef = rows.n_features
+        self.X: Any = _read_only(np.asarray(matrix.X)) if matrix.is_gram else _storage(matrix.X)
+        self.squared_norms = np.zeros(self.n_rows)
+        if isinstance(self.X, Sparse):
+            kernels.csr_squared_norms(self.X.indptr, self.X.data, self.squared_norms)
+        elif self.is_gram:
+            self.squared_norms[:] = np.diagonal(self.X)
+        else:
+            for block in self._blocks():
+                part = self.X[block].astype(np.float64, copy=False)
+                self.squared_norms[block] = np.einsum("ij,ij->i", part, part)
+
+    def _blocks(self) -> list[slice]:
+        rows = max(1, BLOCK_BYTES // (8 * max(1, self.X.shape[1])))
+        return [slice(first, first + rows) for first in range(0, self.n_rows, rows)]
+
+    def scores(self, coef: Floats) -> Floats:
+        """<coef, x> of every row."""
+        scores = np.empty(self.n_rows)
+        if isinstance(self.X, Sparse):
+            kernels.csr_scores(*self.X, coef, 0.0, 0, self.n_rows, 0, scores)
+        else:
+            for block in self._blocks():
+                np.dot(self.X[block], coef, out=scores[block])
+        return scores
+
+    def features(self, sides: Floats) -> Floats:
+        """Sums of the rows with these factors, (2, n) -> (2, d)."""
+        if self.is_gram:
+            return sides
+        total = np.zeros((len(sides), self.n_coef))
+        if isinstance(self.X, Sparse):
+            kernels.csr_transpose(*self.X, sides, 0, self.n_rows, 0, total)
+        else:
+            for block in self._blocks():
+                total += sides[:, block] @ self.X[block]
+        return total
+
+    def ascend(
+        self,
+        order: npt.NDArray[np.intp],
+        hinges: Hinges,
+        alpha: float,
+        bias_step: float,
+        far: float,
+        dual: Floats,
+        moving: Floats,
+        intercept: float,
+    ) -> tuple[float, int, float]:
+        """One pass over `order`; `moving` is coef, or for a Gram matrix the scores."""
+        rest = (order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, far)
+        if isinstance(self.X, Sparse):
+            return kernels.csr_ascent(*self.X, *rest, dual, moving, intercept)
+        ascent = kernels.gram_ascent if self.is_gram else kernels.dense_ascent
+        return ascent(self.X, *rest, dual, moving, intercept)
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best that an ascent found: a model from above, a dual point from below.
+
+    Attributes
+    ----------
+    coef, intercept, upper : the model and its Psi
+    lower : float, at most the minimum of Psi: over coef where the intercept was held, else over both
+    slope : float, how the value of the dual point changes with the intercept, its sum of xi
+    passes : float
+    """
+
+    coef: Floats
+    intercept: float
+    upper: float
+    lower: float
+    slope: float
+    passes: float
+
+
+class Ascent:
+    """Coordinate ascent over one matrix of rows; its dual point stays from call to call."""
+
+    def __init__(self, rows: Rows, settings: SDCA) -> None:
+        self.stored = StoredRows(rows)
+        self.settings = settings
+        self.dual: Floats = np.zeros(self.stored.n_rows)
+        self.intercept = 0.0
+        self.hinges: Hinges | None = None  # those of the dual point
+
+    def start_at(self, hinges: Hinges, dual: Floats, intercept: float) -> None:
+        """Take up a dual point of these hinges."""
+        self.hinges, self.dual, self.intercept = hinges, dual, intercept
+
+    def solve(
+        self,
+        problem: ConvexProblem,
+        multipliers: Floats,
+        accuracy: float,
+        stop: Stop | None = None,
+        held_at: float | None = None,
+    ) -> Found:
+        """Ascend until upper - lower <= accuracy, with the intercept held or free."""
+        hinges = Hinges.of(problem, multipliers)
+        if held_at is None and hinges.lighter_side <= 0 and problem.fit_intercept:
+            return self._one_sided(hinges)
+        if held_at is None and not problem.fit_intercept:
+            held_at = 0.0
+        started = self.hinges is not None
+        self._carry_over(hinges)
+        if held_at is not None:
+            self.intercept = held_at
+        run = _Run(self, hinges, held_at, stop)
+        if not started:
+            run.approach()
+
+        def proven(point: DualPoint, reach: float) -> float:
+            """Any dual point is a bound; with a held intercept there is nothing to balance."""
+            if held_at is None:
+                return problem.dual_bound(multipliers, point, reach)
+            direction = point.features[0] - point.features[1]
+            return (
+                hinges.constant
+                + 0.5 * float(point.totals.sum())
+                + held_at * float(point.totals[0] - point.totals[1])
+                - problem.rows.squared_norm(direction) / (2 * problem.alpha)
+            )
+
+        return run.ascend(accuracy, proven)
+
+    def _one_sided(self, hinges: Hinges) -> Found:
+        """Without hinges on one side the intercept alone makes the others zero."""
+        intercept = 0.5 if float(np.sum(hinges.high)) <= 0 else -0.5
+        coef = np.zeros(self.stored.n_coef)
+        return Found(coef, intercept, hinges.constant, hinges.constant, 0.0, 0.0)
+
+    def _carry_over(self, hinges: Hinges) -> None:
+        """Give every dual variable the share of its new box that it had of its old one."""
+        old, self.hinges = self.hinges, hinges
+        if old is None:
+            return
+        if np.array_equal(old.low, hinges.low) and np.array_equal(old.high, hinges.high):
+            return
+        sides = old.sides(self.dual)
+        features = self.stored.features(sides)
+        scores = self.stored.scores((features[1] - features[0]) / old.alpha) + self.intercept
+        # A side without a ceiling had no dual variable: it gets what its score asks for.
+        some = old.high > 0
+        first = np.where(some, sides[0] / np.where(some, old.high, 1.0), scores > -0.5)
+        some = old.low < 0
+        second = np.where(some, sides[1] / np.where(some, -old.low, 1.0), scores < 0.5)
+        self.dual = np.clip(first * hinges.high + second * hinges.low, hinges.low, hinges.high)
+
+
+class _Run:
+    """One ascent over fixed hinges."""
+
+    def __init__(
+        self, ascent: Ascent, hinges: Hinges, held_at: float | None, stop: Stop | None
+    ) -> None:
+        self.ascent = ascent
+        self.stored = ascent.stored
+        self.settings = ascent.settings
+        self.hinges = hinges
+        self.held_at = held_at
+        self.stop = stop
+        self.stopped = False
+        self.random = np.random.default_rng(self.settings.seed)
+        self.order = np.flatnonzero(hinges.high > hinges.low)
+        squares = self.stored.squared_norms[self.order]
+        self.mean_square = float(np.mean(squares)) if len(squares) else 0.0
+        self.passes = 0.0
+        self.patience = 1.0
+        self.upper = np.inf
+        self.lower = -np.inf
+
+    def _bias_step(self, alpha: float) -> float:
+        """How far the intercept moves a unit of dual variable; 0 where it is held.
+
+        As if the intercept were the coefficient of a feature a fifth as long as a typical row: of
+        the lengths tried on real data one of the fastest.
+        """
+        if self.held_at is not None:
+            return 0.0
+        return (0.04 * self.mean_square or 1.0) / alpha
+
+    def _pass(self, order: npt.NDArray[np.intp], far: float, moving: Floats, alpha: float) -> Any:
+        """Visit these rows in random order; what is left of them, and the worst of them."""
+        self.random.shuffle(order)
+        self.passes += len(order) / len(self.order)
+        self.ascent.intercept, count, worst = self.stored.ascend(
+            order, self.hinges, alpha, self._bias_step(alpha), far,
+            self.ascent.dual, moving, self.ascent.intercept,
+        )  # fmt: skip
+        self.stopped = self.stopped or (self.stop is not None and self.stop())
+        return order[:count], worst
+
+    def approach(self) -> None:
+        """From nothing: passes at a large alpha that falls to the problem's.
+
+        A visit moves a dual variable by alpha / ||x||^2 at most, so that from zero as many passes
+        as a ceiling holds of these are needed; at the largest alpha one pass reaches the ceilings,
+        where many variables belong, and on the way down the others leave them.
+        """
+        hinges = self.hinges
+        boxes = (hinges.high - hinges.low)[self.order]
+        first = self.mean_square * float(np.sum(boxes)) / max(1, len(boxes))
+        if not first > hinges.alpha:
+            return
+        count = min(math.ceil(math.log(first / hinges.alpha) / -math.log(0.9)), 60)
+        factor = (hinges.alpha / first) ** (1 / count)
+        moving = np.zeros(self.stored.n_rows if self.stored.is_gram else self.stored.n_coef)
+        for step in range(count):
+            self._pass(self.order.copy(), np.inf, moving, first * factor**step)
+            moving /= factor
+            if self.stopped:
+                return
+        self.patience = 4.0
+
+    def ascend(self, accuracy: float, proven: Callable[[DualPoint, float], float]) -> Found:
+        """Pass over the rows that may still move; between whiles look at all rows."""
+        hinges, ascent = self.hinges, self.ascent
+        far = np.inf
+        while True:
+            coef, scores = self._measure(proven)
+            width = self.upper - self.lower
+            rounding = ROUNDING * max(abs(self.upper), abs(hinges.constant))
+            if width <= max(accuracy, rounding) or self.stopped or not len(self.order):
+                break
+            if self.passes >= self.settings.max_epochs:
+                break
+            # The intercept is the centre less its step times the imbalance. Moving the centre to
+            # where the intercept is (the method of multipliers) takes the imbalance to zero.
+            imbalance = float(np.sum(ascent.dual))
+            ascent.intercept -= self._bias_step(hinges.alpha) * imbalance
+            rooms = np.empty_like(scores)
+            kernels.dual_rooms(
+                scores + ascent.intercept, ascent.dual, hinges.low, hinges.high, rooms
+            )
+            order = self.order[rooms[self.order] < far]
+            if not len(order):
+                order, far = self.order.copy(), np.inf
+            began, first = self.passes, far
+            moving = scores if self.stored.is_gram else coef
+            while len(order) and self.passes - began < self.patience and not self.stopped:
+                order, worst = self._pass(order, far, moving, hinges.alpha)
+                far = worst if worst > 0 else np.inf
+                if worst < SOLVED * first < np.inf:
+                    break
+            self.patience = min(2 * self.patience, self.settings.patience)
+        return replace(self.found, lower=self.lower, slope=self.slope, passes=self.passes)
+
+    def _measure(self, proven: Callable[[DualPoint, float], float]) -> tuple[Floats, Floats]:
+        """Model and bound of the dual point as it is; the best of each is kept."""
+        hinges, ascent = self.hinges, self.ascent
+        sides = hinges.sides(ascent.dual)
+        point = DualPoint(self.stored.features(sides), np.sum(sides, axis=1))
+        coef = (point.features[1] - point.features[0]) / hinges.alpha
+        scores = self.stored.scores(coef)
+        self.passes += 1.0
+        intercept = self.held_at
+        if intercept is None:
+            intercept = hinges.best_intercept(scores, ascent.intercept)
+        reach = hinges.charge(scores + intercept) + 0.5 * hinges.alpha * (
+            self.stored.rows.squared_norm(coef)
+        )
+        if hinges.constant + reach < self.upper:
+            self.upper = hinges.constant + reach
+            self.found = Found(coef.copy(), intercept, self.upper, -np.inf, 0.0, 0.0)
+        # At coef = 0 the cheaper of the two intercepts costs the lighter side.
+        lower = proven(point, min(self.upper - hinges.constant, hinges.lighter_side))
+        if lower > self.lower:
+            self.lower = lower
+            self.slope = float(point.totals[0] - point.totals[1])
+        return coef, scores
+
+
+@dataclass(frozen=True)
+class SDCA:
+    """Minimise Psi by stochastic dual coordinate ascent, the bias free and unregularised.
+
+    The problem is the one of this module's docstring. Each visit of a row maximises the dual over
+    its variable exactly; rows are visited in a random order, those that are far from moving less
+    often. A free intercept is the multiplier of ``sum xi = 0``: it follows every visit as if it
+    were regularised around a centre, and the centre follows it whenever all rows are looked at (a
+    proximal point method), where also the exact intercept for the current scores is found, a
+    weighted quantile. Ten times and more faster than `BiasCuttingPlane`, which needs the minimum
+    over coef at one intercept after another.
+
+    Rows with a Gram matrix are visited in the same way, each at the price of n products.
+
+    Parameters
+    ----------
+    max_epochs : float, default 5000
+        Most passes over the rows, looks at all of them for the gap included.
+    patience : float, default 8
+        Most passes between two looks at all rows; passes over a part of the rows count as that
+        part.
+    seed : int, default 0
+        Of the order of visits: the same seed makes the same answer.
+    """
+
+    max_epochs: float = 5000
+    patience: float = 8.0
+    seed: int = 0
+
+    def minimize(
+        self,
+        problem: ConvexProblem,
+        multipliers: Floats,
+        accuracy: float,
+        stop: Stop | None = None,
+    ) -> Answer:
+        """Return a model whose upper and lower differ by at most accuracy, from a cold start."""
+        return self.session().minimize(problem, multipliers, accuracy, stop)
+
+    def session(self) -> SVMOptimizer:
+        """Return this oracle with a memory of its last dual point."""
+        return _Session(self)
+
+
+class _Session:
+    """Keeps the dual variables from one question about the same rows to the next."""
+
+    def __init__(self, settings: SDCA) -> None:
+        self.settings = settings
+        self.ascent: Ascent | None = None
+
+    def minimize(
+        self,
+        problem: ConvexProblem,
+        multipliers: Floats,
+        accuracy: float,
+        stop: Stop | None = None,
+    ) -> Answer:
+        """Start from the last answer, its dual variables moved into their new boxes."""
+        if self.ascent is None or self.ascent.stored.rows is not problem.rows:
+            self.ascent = Ascent(problem.rows, self.settings)
+        found = self.ascent.solve(problem, multipliers, accuracy, stop)
+        return answer_at(
+            problem, multipliers, found.coef, found.intercept, found.lower, found.passes
+        )
