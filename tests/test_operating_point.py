@@ -23,6 +23,7 @@ from ratebound.rates import (
     precision,
     recall,
 )
+from ratebound.rows.base import ScoredRows
 from ratebound.solvers.interior_point import InteriorPoint
 from reference import enumeration
 
@@ -46,6 +47,12 @@ def small(seed: int, n: int, ties: bool) -> tuple[np.ndarray, np.ndarray, dict[s
     y[:6] = [0, 1, 0, 1, 0, 1]
     group[:6] = ["a", "a", "b", "b", "c", "c"]
     return scores, y, {"group": group}
+
+
+def scored(rates: RateProblem, scores: np.ndarray) -> ScoredRows:
+    [block] = rates.blocks
+    used = block.cell >= 0
+    return ScoredRows(scores[used], block.weight[used], block.cell[used])
 
 
 def naive_cut(rates: RateProblem, scores: np.ndarray) -> enumeration.Cut:
@@ -78,7 +85,7 @@ def test_the_best_cut_is_that_of_trying_them_all(goals: str, seed: int, n: int, 
         columns=columns,
         sample_weight=weight,
     )
-    ours, naive = best_cut(rates, [scores]), naive_cut(rates, scores)
+    ours, naive = best_cut(rates, scored(rates, scores)), naive_cut(rates, scores)
     assert ours.threshold == pytest.approx(naive.threshold, rel=1e-12, abs=1e-12)
     assert ours.objective == pytest.approx(naive.objective, rel=1e-9)
     assert max(0.0, ours.violation) == pytest.approx(naive.violation, abs=1e-12)
@@ -88,9 +95,9 @@ def test_the_best_cut_is_that_of_trying_them_all(goals: str, seed: int, n: int, 
 def test_the_cut_nearest_zero_wins_a_tie() -> None:
     scores = np.array([-3.0, -1.0, 0.5, 2.0])
     rates = compiled(Goals(cost(fp=1.0, fn=1.0)), scores[:, None], np.array([0, 0, 1, 1]))
-    assert best_cut(rates, [scores]).threshold == pytest.approx(-0.25)
+    assert best_cut(rates, scored(rates, scores)).threshold == pytest.approx(-0.25)
     # rows without label cost nothing: every cut between -1 and 2 is as good
-    shifted = best_cut(rates, [scores + 5.0])
+    shifted = best_cut(rates, scored(rates, scores + 5.0))
     assert shifted.threshold == pytest.approx(4.75)
 
 
@@ -98,7 +105,7 @@ def test_scores_that_differ_by_rounding_are_one() -> None:
     scores = np.array([1.0, 1.0 + 1e-15, 2.0, 0.0])
     y = np.array([0, 1, 1, 0])
     rates = compiled(Goals(), scores[:, None], y)
-    cut = best_cut(rates, [scores])
+    cut = best_cut(rates, scored(rates, scores))
     assert cut.objective == pytest.approx(0.25)
     assert cut.threshold in (pytest.approx(0.5), pytest.approx(1.5))
 
@@ -147,5 +154,5 @@ def test_repair_returns_the_least_violated_where_nothing_will_do() -> None:
     fit = majorization.run(problem)
     done = repair(rates, problem, majorization, fit, max_rounds=2)
     assert not done.cut.met
-    at_first = best_cut(rates, problem.rows.block_scores(fit.coef, fit.intercept))
+    at_first = best_cut(rates, problem.rows.scored(fit.coef, fit.intercept))
     assert done.cut.violation <= at_first.violation

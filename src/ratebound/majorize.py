@@ -87,9 +87,12 @@ class Majorized:
     problem : RampProblem, at the last price
     convex_violations : (m,), of the last convex problem at its solution
     conflict_radius : float, no model with a smaller ||coef|| meets the last convex bound (0:
-    unproven) history : tuple of Step
+        unproven)
+    history : tuple of Step
     converged : bool
     why : str, why it ended
+    stopped : bool
+        Whether a callback or the time limit ended it, so that nothing should follow.
     """
 
     coef: Floats
@@ -103,6 +106,7 @@ class Majorized:
     history: tuple[Step, ...]
     converged: bool
     why: str
+    stopped: bool
 
     def better_than(self, other: Majorized, tol: float) -> bool:
         """Whether this model is feasible and the other not, or else the lower of the two."""
@@ -194,6 +198,7 @@ class Majorization:
         radius = 0.0
         grown = False
         converged, why = False, f"stopped after max_iter={self.max_iter} majorization steps"
+        stopped = False
         for iteration in range(1, self.max_iter + 1):
             solution, convex = self._descend(problem, current, start, gap, late)
             point = _Point.at(problem, solution.coef, solution.intercept)
@@ -221,6 +226,7 @@ class Majorization:
             start = Start(current.coef, current.intercept, solution.multipliers, _warm_barrier(gap))
             if late() or (on_step is not None and on_step(history[-1])):
                 why = "stopped by the time limit" if late() else "stopped by the callback"
+                stopped = True
                 break
             missed = current.violation > self.tol
             if iteration == self.max_iter:  # too late for another price
@@ -256,7 +262,7 @@ class Majorization:
             current = best
         return Majorized(
             current.coef, current.intercept, current.objective, current.violation, solution,
-            problem, violations, radius, tuple(history), converged, why,
+            problem, violations, radius, tuple(history), converged, why, stopped,
         )  # fmt: skip
 
     def _descend(

@@ -10,7 +10,6 @@ row are held.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,11 +18,16 @@ import numpy.typing as npt
 from ratebound.majorize import Callback, Majorization, Majorized
 from ratebound.problem import MET_TOLERANCE, CompiledGoal, Floats, RateProblem
 from ratebound.ramp import RampProblem
+from ratebound.rows.base import ScoredRows
 
 #: Scores closer than this, relative to their size, are one: only rounding tells them apart.
 DISTINCT = 1e-10
 #: Objectives closer than this are equal; the cut nearest zero is then taken.
 EQUAL = 1e-12
+
+
+#: Rounds of tightening without a better cut, where not even the expected rates meet the goals.
+PATIENCE = 2
 
 
 @dataclass(frozen=True)
@@ -47,7 +51,7 @@ class Cut:
         return self.violation <= MET_TOLERANCE
 
 
-def best_cut(problem: RateProblem, scores: Sequence[npt.ArrayLike]) -> Cut:
+def best_cut(problem: RateProblem, rows: ScoredRows) -> Cut:
     """Find the cut of scores that meets every goal at the lowest objective.
 
     Where none meets all goals, the cut whose largest violation is smallest.
@@ -55,15 +59,14 @@ def best_cut(problem: RateProblem, scores: Sequence[npt.ArrayLike]) -> Cut:
     Parameters
     ----------
     problem : RateProblem
-    scores : one array a block of the problem, a score a row
+    rows : ScoredRows
 
     Returns
     -------
     Cut
     """
-    cell, weight, score = _used_rows(problem, scores)
-    order = np.argsort(-score, kind="stable")
-    cell, weight, score = cell[order], weight[order], score[order]
+    order = np.argsort(-rows.score, kind="stable")
+    cell, weight, score = rows.cell[order], rows.weight[order], rows.score[order]
     below = np.append(score[1:], score[-1] - 1.0)
     closeness = DISTINCT * (1.0 + np.abs(score))
     # after[k]: a cut may lie between row k and the next one; cut 0 is above every row
@@ -87,18 +90,6 @@ def best_cut(problem: RateProblem, scores: Sequence[npt.ArrayLike]) -> Cut:
     index = np.flatnonzero(candidates)
     chosen = index[np.argmin(np.abs(thresholds[index]))]
     return Cut(float(thresholds[chosen]), float(objective[chosen]), float(violation[chosen]))
-
-
-def _used_rows(
-    problem: RateProblem, scores: Sequence[npt.ArrayLike]
-) -> tuple[npt.NDArray[np.int32], Floats, Floats]:
-    cells, weights, values = [], [], []
-    for block, block_scores in zip(problem.blocks, scores, strict=True):
-        used = block.cell >= 0
-        cells.append(block.cell[used])
-        weights.append(block.weight[used])
-        values.append(np.asarray(block_scores, dtype=np.float64)[used])
-    return np.concatenate(cells), np.concatenate(weights), np.concatenate(values)
 
 
 @dataclass(frozen=True)
@@ -172,11 +163,12 @@ def repair(
     best = Repaired(fit, Cut(0.0, np.inf, np.inf), 0)
     tightening = np.zeros(len(problem.bound))
     for done in range(max_rounds + 1):
-        cut = best_cut(rates, problem.rows.block_scores(fit.coef, fit.intercept))
+        cut = best_cut(rates, problem.rows.scored(fit.coef, fit.intercept))
         if _is_better(cut, best.cut):
             best = Repaired(fit, cut, done)
         late = deadline is not None and time.monotonic() > deadline
-        if cut.met or done == max_rounds or late:
+        hopeless = fit.violation > majorization.tol and done >= best.rounds + PATIENCE
+        if cut.met or done == max_rounds or late or fit.stopped or hopeless:
             break
         rows = problem.rows
         strict = rates.violations(rows.decision_sums(fit.coef, fit.intercept - cut.threshold))

@@ -44,7 +44,8 @@ def draw(
     if len(listed) != len(probability):
         raise ValueError(f"keys has {len(listed)} entries for {len(probability)} rows of X")
     secret = int(random_state or 0).to_bytes(16, "little", signed=True)
-    return np.fromiter((_uniform(key, secret) for key in listed), float, len(listed)) < probability
+    plain = (key.item() if isinstance(key, np.generic) else key for key in listed)
+    return np.fromiter((_uniform(key, secret) for key in plain), float, len(listed)) < probability
 
 
 def _uniform(key: Any, secret: bytes) -> float:

@@ -25,6 +25,7 @@ from ratebound.problem import CompiledGoal, RateProblem
 from ratebound.ramp import RampProblem, ramp
 from ratebound.randomized import draw
 from ratebound.report import Certificate, Report, build_report
+from ratebound.terms import quoted
 
 if TYPE_CHECKING:
     from ratebound.majorize import Majorization, Majorized, Step
@@ -254,10 +255,24 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         RateBoundSVC
             Itself.
         """
-        if y is None:
+        if X is None or y is None:
+            name, what = ("X", "the rows") if X is None else ("y", "the labels of X")
             raise ValueError(
-                "RateBoundSVC requires y to be passed, but the target y is None: pass X's labels"
+                f"RateBoundSVC requires {name} to be passed, but the target {name} is None: "
+                f"pass {what}"
             )
+        before = dict(vars(self))
+        try:
+            self._fit(X, y, sample_weight, baseline, columns, datasets)
+        except BaseException:  # a refit that fails or is interrupted leaves the fit as it was
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+        return self
+
+    def _fit(
+        self, X: Any, y: Any, sample_weight: Any, baseline: Any, columns: Any, datasets: Any
+    ) -> None:
         goals = self.goals if self.goals is not None else Goals()
         arrays = {id(X): self._validated(X, reset=True)}
         data = bind(
@@ -265,15 +280,15 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             datasets=datasets, pos_label=goals.pos_label, reads_labels=goals.reads_labels,
             reads_baseline=goals.reads_baseline, used=goals.datasets,
         )  # fmt: skip
-        for block in data.blocks:
+        for name, dataset in data.datasets.items():
+            block = data.blocks[dataset.block]
             if id(block) not in arrays:
-                arrays[id(block)] = self._validated(block, reset=False)
+                arrays[id(block)] = self._validated_as(name, block)
         warn_of_bad_scaling(arrays[id(X)], getattr(self, "feature_names_in_", None))
         rates = compile_goals(goals, data)
         problem = self._ramp_problem(rates, data, arrays)
         fit, cut, rounds = self._solve(rates, problem)
         self._keep(rates, problem, fit, cut, rounds)
-        return self
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X as a numeric array or CSR matrix, its columns checked against those of the first X."""
@@ -281,14 +296,32 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
 
+    def _validated_as(self, name: str, X: Any) -> Any:
+        """The same for another dataset, which is named by what is said of it."""
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            try:
+                array = self._validated(X, reset=False)
+            except ValueError as error:
+                raise ValueError(f"X of dataset {quoted(name)}: {error}") from None
+        for warning in caught:
+            text = f"X of dataset {quoted(name)}: {warning.message}"
+            warnings.warn(text, warning.category, stacklevel=6)
+        return array
+
     def _ramp_problem(
         self, rates: RateProblem, data: BoundData, arrays: dict[int, Any]
     ) -> RampProblem:
         # deferred, as it loads the compiler: `import ratebound` stays light
         from ratebound.rows.memory import MemoryRows
+        from ratebound.rows.merge import merge_rows
 
         rows = MemoryRows(
-            [(arrays[id(block.X)], block.weight, block.cell) for block in rates.blocks],
+            [
+                merge_rows(arrays[id(block.X)], block.weight, block.cell)
+                for block in rates.blocks
+                if np.any(block.cell >= 0)
+            ],
             len(rates.cost),
         )
         problem = RampProblem.from_rates(
@@ -309,7 +342,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
                 f"the weights of the {len(weight)} training rows sum to {total:.3g}, so alpha=None "
                 f"is {1 / total:.3g} and regularises much; pass alpha=, or weights that average 1",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
         return 1.0 / total
 
@@ -336,6 +369,8 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         best = majorization.run(problem, on_step=self._on_step, deadline=deadline)
         random = check_random_state(self.random_state)
         for _ in range(1, self.n_starts):
+            if best.stopped:
+                break
             # random directions with scores of the size at which the ramp bends
             coef = random.normal(size=problem.rows.n_features)
             coef *= random.exponential() / max(problem.rows.largest_norm, np.finfo(float).tiny)
@@ -389,7 +424,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             report.goals, report.certificate, str(self.status_), report.notes,
         )  # fmt: skip
         if not (fit.converged and self.status_.goals_met):
-            warnings.warn(f"RateBoundSVC: {self.status_}", ConvergenceWarning, stacklevel=4)
+            warnings.warn(f"RateBoundSVC: {self.status_}", ConvergenceWarning, stacklevel=5)
 
     def _status(self, fit: Majorized, report: Report, rounds: int) -> FitStatus:
         said = [fit.why]

@@ -10,7 +10,7 @@ implementations of this protocol under the same algorithms. Sides are numbered 0
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -88,6 +88,14 @@ class RowMatrix:
     is_gram: bool = False
 
 
+class ScoredRows(NamedTuple):
+    """A number a row for the rows that take part in some rate; every entry (n,)."""
+
+    score: Floats
+    weight: Floats
+    cell: npt.NDArray[np.int32]
+
+
 class Rows(Protocol):
     """Rows of X with a weight and a cell each, and the state that a solver keeps per row."""
 
@@ -129,8 +137,8 @@ class Rows(Protocol):
         """Sum per cell of weight * [z > 0]."""
         ...
 
-    def block_scores(self, coef: Floats, intercept: float) -> list[Floats]:
-        """Scores of all rows, an array a block: for a search over cuts, not for solvers."""
+    def scored(self, coef: Floats, intercept: float) -> ScoredRows:
+        """Scores of the rows that take part: for a search over cuts, not for solvers."""
         ...
 
     def hinge_sums(self, coef: Floats, intercept: float) -> Floats:

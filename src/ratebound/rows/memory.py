@@ -21,7 +21,15 @@ import scipy.linalg.blas
 import scipy.sparse
 
 from ratebound import kernels
-from ratebound.rows.base import Curvature, DualPoint, Floats, RowMatrix, StepLengths, Target
+from ratebound.rows.base import (
+    Curvature,
+    DualPoint,
+    Floats,
+    RowMatrix,
+    ScoredRows,
+    StepLengths,
+    Target,
+)
 
 CHUNK_ROWS = 8192
 GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
@@ -113,7 +121,6 @@ class MemoryRows:
         self.cell = np.where(self.weight > 0, cells, np.int32(-1))
         self.n_rows = len(self.cell)
         self.chunks: list[Chunk] = []
-        self.block_ends: list[int] = []
         offset = 0
         for X, _, _ in blocks:
             stored = _storage(X)
@@ -124,7 +131,6 @@ class MemoryRows:
                 Chunk(stored, int(a), int(b), offset) for a, b in itertools.pairwise(cuts)
             ]
             offset += rows
-            self.block_ends.append(offset)
         self.threads = threads or joblib.cpu_count()
         self._pool: ThreadPoolExecutor | None = None
         used = self.cell >= 0
@@ -248,10 +254,11 @@ class MemoryRows:
         self.live_weight[self.live_weight < 1e-12 * self.cell_weight] = 0.0
         return dead
 
-    def block_scores(self, coef: Floats, intercept: float) -> list[Floats]:
-        """Scores of all rows, an array a block."""
+    def scored(self, coef: Floats, intercept: float) -> ScoredRows:
+        """Scores of the rows that take part."""
         scores = self._compute_scores(coef, intercept, np.empty(self.n_rows))
-        return np.split(scores, self.block_ends[:-1])
+        used = self.cell >= 0
+        return ScoredRows(scores[used], self.weight[used], self.cell[used])
 
     def _sum_by_cell(self, values: Floats) -> Floats:
         used = self.cell >= 0
