@@ -265,8 +265,8 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         try:
             self._fit(X, y, sample_weight, baseline, columns, datasets)
         except BaseException:  # a refit that fails or is interrupted leaves the fit as it was
-            vars(self).clear()
-            vars(self).update(before)
+            self.__dict__.clear()
+            self.__dict__.update(before)
             raise
         return self
 

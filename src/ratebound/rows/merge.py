@@ -7,7 +7,7 @@ work of every pass shrinks with it.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +75,7 @@ def _representatives(X: Any, cell: Cells) -> tuple[npt.NDArray[np.intp], npt.NDA
 def _hashes(X: Any) -> npt.NDArray[np.uint64]:
     """A 64-bit hash a row, the sum of one of every entry other than 0."""
     if scipy.sparse.issparse(X):
+        X = cast(Any, X)
         entries = _mixed(_bits(X.data), 0) ^ _mixed(X.indices.astype(np.uint64), 1)
         entries = np.where(X.data != 0, _mixed(entries, 2), np.uint64(0))
         sums = np.concatenate([[np.uint64(0)], np.cumsum(entries)])
