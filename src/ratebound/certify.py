@@ -295,7 +295,7 @@ class Facts:
                 )
         if k == 0 or self.sizes.min() <= 0:
             raise ValueError("sizes must be positive, at least one; leave out empty datasets")
-        if self.costs.min() < 0 or self.constraints.min() < 0:
+        if self.costs.min() < 0 or (self.constraints.data < 0).any():
             raise ValueError("coefficients must be nonnegative; write -a s⁺ as a s⁻ - a")
         if not (self.alpha > 0 and self.largest_norm >= 0 and self.multiplier_bound >= 0):
             raise ValueError("alpha must be positive, largest_norm and multiplier_bound at least 0")
@@ -445,8 +445,10 @@ class PaperBound:
         rows = [("bound on", "rows", "paper", "sharper", "at norm")]
         for line in [*datasets[:_SHOWN], *others]:
             size = "" if line.size is None else f"{line.size:.6g}"
-            bounds = (f"{bound:.3g}" for bound in (line.paper, line.sharper, line.at_norm))
-            rows.append((line.name, size, *bounds))
+            paper, sharper, at_norm = (
+                f"{bound:.3g}" for bound in (line.paper, line.sharper, line.at_norm)
+            )
+            rows.append((line.name, size, paper, sharper, at_norm))
         text = _table(rows)
         if len(datasets) > _SHOWN:
             text.append(f"and {len(datasets) - _SHOWN} more datasets, in to_dict()")
@@ -859,8 +861,9 @@ class Comparison:
             between = "" if interval is None else f"[{interval[0]:.4f}, {interval[1]:.4f}]"
             rows.append((name, number, between))
         lines = _table(rows)
+        losses = plural(self.losses, "loss").replace("losss", "losses")
         lines.append(
-            f"{plural(self.wins, 'win')}, {plural(self.losses, 'loss').replace('losss', 'losses')}, "
+            f"{plural(self.wins, 'win')}, {losses}, "
             f"{plural(self.ties, 'tie')} on {plural(self.rows, 'row')}"
         )
         lines.append(
@@ -927,7 +930,7 @@ def compare(
     -----------------------------------------------------
     churn                       0.7500   [0.3491, 0.9681]
     win share of disagreements  1.0000   [0.5407, 1.0000]
-    accuracy of b less a        0.7500  [-0.0331, 0.9771]
+    accuracy of b less a        0.7500  [-0.0357, 0.9779]
     6 wins, 0 losses, 2 ties on 8 rows
     sign test: p = 0.0312 two-sided, 0.0156 for b better: b is better at confidence 0.95
     """
@@ -975,7 +978,8 @@ def compare(
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float = 0.95) -> Interval:
-    """All p with ``P(Bin(trials, p) >= successes)`` and ``P(Bin <= successes)`` above half the error.
+    """All p for which ``P(Bin(trials, p) >= successes)`` and ``P(Bin(trials, p) <= successes)``
+    are both above half the error.
 
     Parameters
     ----------

@@ -16,7 +16,8 @@ which typical costs and constraints are 1 (`ratebound.solvers.cutting_plane`).
 ...     values, slopes, highest=np.array([10.0]), maximizer=np.array([0.8]), upper=0.6,
 ...     lower=0.2, centre=np.array([0.0]),
 ... )
->>> Maximization().choose(program)
+>>> point, accuracy = Maximization().choose(program)
+>>> point.round(3), round(accuracy, 4)
 (array([0.8]), 0.2)
 >>> point, accuracy = CenterOfMass().choose(program)
 >>> point.round(3), round(accuracy, 4)
@@ -95,6 +96,7 @@ class Maximization:
     """
 
     def choose(self, program: Program) -> tuple[Floats, float]:
+        """The maximiser, and half the gap."""
         return program.maximizer, 0.5 * (program.upper - program.lower)
 
 
@@ -121,6 +123,7 @@ class Level:
     accuracy: float = 0.1
 
     def choose(self, program: Program) -> tuple[Floats, float]:
+        """The point of the level nearest to the centre, and a share of the gap."""
         spread = program.upper - program.lower
         level = program.lower + self.share * spread
         return program.raised(_nearest(program, level), level), self.accuracy * spread
@@ -174,6 +177,7 @@ class CenterOfMass:
     seed: int = 0
 
     def choose(self, program: Program) -> tuple[Floats, float]:
+        """The centre of mass, and half its height."""
         m = len(program.highest)
         found = _exact_centre(program) if m <= 2 else self._sampled_centre(program)
         if found is None:  # no volume left in floating point
@@ -194,7 +198,7 @@ class CenterOfMass:
             return None
         rng = np.random.default_rng(self.seed)
         size = len(state)
-        root = np.eye(size)
+        root: Floats = np.eye(size)
         steps = self.walk * size
         for share in (0.05, 0.1, 0.25, 1.0):  # the last walk counts, the others learn the shape
             middles = np.empty((max(int(share * steps), 10 * size), size))
@@ -214,7 +218,7 @@ class CenterOfMass:
                 room = room - step * rate
                 visited[k] = state
             covariance = np.cov(visited.T) + 1e-12 * np.diag(np.var(visited, axis=0) + 1e-300)
-            root = np.linalg.cholesky(covariance)
+            root = np.asarray(np.linalg.cholesky(covariance))
         mean = middles.mean(axis=0)
         return body.point(mean), body.height(mean)
 
@@ -313,7 +317,7 @@ class _Body:
                 np.append(np.zeros(m), -1.0),
             ]
         )
-        sides = [tops, program.highest - program.maximizer, program.maximizer, [0.0]]
+        sides = [tops, program.highest - program.maximizer, program.maximizer, np.zeros(1)]
         return cls(rows, np.concatenate(sides) / unit, program, unit)
 
     def deepest(self) -> Floats | None:
@@ -326,7 +330,7 @@ class _Body:
             b_ub=self.bounds,
             bounds=[(None, None)] * size + [(0.0, None)],
         )
-        if not found.success or found.x[size] <= 0:
+        if found.x is None or not found.success or found.x[size] <= 0:
             return None
         return np.asarray(found.x[:size])
 

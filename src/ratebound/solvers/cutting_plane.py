@@ -275,7 +275,7 @@ class _Run:
             bounds=[*map(tuple, sides), (None, None)],
             method="highs-ds",
         )
-        if not found.success:
+        if found.x is None or not found.success:
             return None
         shares = np.maximum(-found.ineqlin.marginals, 0.0)
         shares /= shares.sum()

@@ -7,9 +7,9 @@ For multipliers v every row has two ceilings, T0 on its hinge ``max(0, 1/2 + z)`
     minimise over coef, intercept   Psi = sum l_i(z_i) + alpha/2 ||coef||^2 + constant - <bound, v>
                                     l(z) = T0 max(0, 1/2 + z) + T1 max(0, 1/2 - z)
 
-The conjugate of ``l`` on ``-T1 <= xi <= T0`` is ``l*(xi) = |xi - T0 + T1| / 2 - (T0 + T1) / 2``: one
-dual variable a row stands for both of its sides, with ``coef = -sum xi x / alpha`` and for a held
-intercept::
+The conjugate of ``l`` on ``-T1 <= xi <= T0`` is ``l*(xi) = |xi - T0 + T1| / 2 - (T0 + T1) / 2``:
+one dual variable a row stands for both of its sides, with ``coef = -sum xi x / alpha`` and for a
+held intercept::
 
     maximise over xi    -sum l*(xi_i) + intercept sum xi - ||sum xi x||^2 / (2 alpha)
                         + constant - <bound, v>
@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -177,9 +177,12 @@ class StoredRows:
         """One pass over `order`; `moving` is coef, or for a Gram matrix the scores."""
         rest = (order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, far)
         if isinstance(self.X, Sparse):
-            return kernels.csr_ascent(*self.X, *rest, dual, moving, intercept)
-        ascent = kernels.gram_ascent if self.is_gram else kernels.dense_ascent
-        return ascent(self.X, *rest, dual, moving, intercept)
+            moved = kernels.csr_ascent(*self.X, *rest, dual, moving, intercept)
+        elif self.is_gram:
+            moved = kernels.gram_ascent(self.X, *rest, dual, moving, intercept)
+        else:
+            moved = kernels.dense_ascent(self.X, *rest, dual, moving, intercept)
+        return cast(tuple[float, int, float], moved)
 
 
 @dataclass(frozen=True)
@@ -189,7 +192,7 @@ class Found:
     Attributes
     ----------
     coef, intercept, upper : the model and its Psi
-    lower : float, at most the minimum of Psi: over coef where the intercept was held, else over both
+    lower : float, at most the minimum of Psi over coef, and over the intercept where it is free
     slope : float, how the value of the dual point changes with the intercept, its sum of xi
     passes : float
     """
