@@ -89,7 +89,7 @@ def _storage(X: Any) -> Any:
 
 def _entries(X: Any) -> int:
     """How many numbers X stores."""
-    return int(X.nnz if scipy.sparse.issparse(X) else X.shape[0] * X.shape[1])
+    return int(cast(Any, X).nnz if scipy.sparse.issparse(X) else X.shape[0] * X.shape[1])
 
 
 def _as_matrix(X: Any, features: int) -> Any:
