@@ -23,21 +23,25 @@ class Prediction:
     The estimator that inherits from it sets the attributes below and ``_validated``.
     """
 
-    coef_: Floats
     intercept_: float
     threshold_shift_: float
     classes_: npt.NDArray[Any]
     _sign: float
+    _coef: Floats | None
     _expansion: Expansion | None
 
-    def __getattr__(self, name: str) -> Any:
-        """Say of ``coef_`` why it is missing where a kernel was fitted."""
-        if name == "coef_" and "dual_coef_" in self.__dict__:
-            raise AttributeError(
-                'coef_ is there with kernel="linear" only: other kernels\' models are combinations '
-                "of rows, with the factors dual_coef_ on support_vectors_"
-            )
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    @property
+    def coef_(self) -> Floats:
+        """Coefficients of a linear model, (n_features,)."""
+        coef = self.__dict__.get("_coef")
+        if coef is not None:
+            return np.asarray(coef)
+        if self.__dict__.get("_expansion") is None:
+            raise AttributeError("there is no coef_ before fit")
+        raise AttributeError(
+            'there is a coef_ with kernel="linear" only; with other kernels the model is a '
+            "combination of rows, with the factors dual_coef_ on support_vectors_"
+        )
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         raise NotImplementedError

@@ -474,11 +474,11 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
             warnings.warn(f"RateBoundSVC: {self.status_}", ConvergenceWarning, stacklevel=5)
 
     def _keep_model(self, coef: Floats, source: FitRows) -> None:
-        for name in ("coef_", "support_", "dual_coef_", "support_vectors_"):  # of an earlier fit
+        for name in ("support_", "dual_coef_", "support_vectors_"):  # of an earlier fit
             self.__dict__.pop(name, None)
         self._expansion = source.expansion(coef)
+        self._coef = coef if self._expansion is None else None
         if self._expansion is None:
-            self.coef_ = coef
             return
         self.support_ = self._expansion.support
         self.dual_coef_ = self._expansion.factors[None]
