@@ -29,7 +29,16 @@ from ratebound.problem import (
     RateProblem,
     RowBlock,
 )
-from ratebound.rates import Constraint, GroupExtreme, Rate, RatesByGroup, RatioRate, Term
+from ratebound.rates import (
+    Constraint,
+    GroupExtreme,
+    Rate,
+    RatesByGroup,
+    RatioRate,
+    ScoreGap,
+    Term,
+)
+from ratebound.score_gaps import GapCells
 from ratebound.terms import number_text
 
 __all__ = [
@@ -85,13 +94,16 @@ def compile_goals(goals: GoalsLike, data: BoundData, *, attainable: bool = True)
         shares.forms(f"goal {constraint.text!r}", reading, constraint.left)
         for constraint, reading in zip(goals.subject_to, readings, strict=True)
     ]
-    cells = shares.cells([objective, *forms])
+    cells, gaps = _with_gap_cells(shares.cells([objective, *forms]), goals.subject_to, forms)
 
     compiled: list[CompiledGoal] = []
     tables, offsets = [sparse.csr_array((0, len(cells.weight)))], [np.empty(0)]
     start = 0
-    for constraint, found in zip(goals.subject_to, forms, strict=True):
-        goal, table, offset = _compile_goal(constraint, found, cells, start)
+    for constraint, found, gap in zip(goals.subject_to, forms, gaps, strict=True):
+        if gap is None:
+            goal, table, offset = _compile_goal(constraint, found, cells, start)
+        else:
+            goal, table, offset = _compile_score_gap(constraint, found, gap, start)
         compiled.append(goal)
         tables.append(table)
         offsets.append(offset)
@@ -113,6 +125,7 @@ def compile_goals(goals: GoalsLike, data: BoundData, *, attainable: bool = True)
         places=places,
         reads=tuple(shares.atoms),
         data=data,
+        score_gaps=tuple(gap for gap in gaps if gap is not None),
     )
     if attainable:
         _check_attainable(problem)
@@ -148,7 +161,7 @@ class _Columns:
 
 def _read(constraint: Constraint, columns: _Columns) -> _Reading:
     left = constraint.left
-    if not isinstance(left, GroupExtreme):
+    if not isinstance(left, GroupExtreme | ScoreGap):
         bound = 0.0 if isinstance(constraint.right, Rate) else float(constraint.right)
         rate = left
         if isinstance(constraint.right, Rate):
@@ -165,7 +178,9 @@ def _read(constraint: Constraint, columns: _Columns) -> _Reading:
         for group in groups
     )
     rates = tuple(family.rate.within(dict(zip(family.by, group, strict=True))) for group in groups)
-    kind = "group ratio" if left.kind == "ratio" else left.kind
+    kind = "score gap"
+    if isinstance(left, GroupExtreme):
+        kind = "group ratio" if left.kind == "ratio" else left.kind
     bound = float(cast(float, constraint.right))
     return _Reading(kind, bound, names, rates, tuple(map(str, rates)))
 
@@ -250,7 +265,7 @@ class _Shares:
 
     def forms(self, goal: str, reading: _Reading, written: object) -> _Forms:
         """Return the reading's rates as linear forms, or say which is a share of no rows."""
-        family = written.family if isinstance(written, GroupExtreme) else None
+        family = written.family if isinstance(written, GroupExtreme | ScoreGap) else None
         kept: list[int] = []
         above: list[_Sparse] = []
         below: list[_Sparse] = []
@@ -415,6 +430,74 @@ def _compile_goal(
     )
     table = sparse.csr_array(table)
     table.eliminate_zeros()
+    return goal, table, offset
+
+
+def _with_gap_cells(
+    cells: _Cells, constraints: Sequence[Constraint], forms: Sequence[_Forms]
+) -> tuple[_Cells, list[GapCells | None]]:
+    """Add the cells of score gaps behind those of the rows; None for goals of another kind."""
+    pairs = {
+        i: np.column_stack(np.triu_indices(len(found.groups), 1))
+        for i, found in enumerate(forms)
+        if found.kind == "score gap"
+    }
+    first, total = len(cells.weight), len(cells.weight) + sum(map(len, pairs.values()))
+    wide = cells._replace(weight=np.append(cells.weight, np.zeros(total - first)))
+    gaps: list[GapCells | None] = [None] * len(forms)
+    names = list(cells.names)
+    for i, pair in pairs.items():
+        found, left = forms[i], cast(ScoreGap, constraints[i].left)
+        if not len(pair):
+            raise ValueError(
+                f"goal {constraints[i].text!r} compares groups, and there is one only: "
+                f"{found.groups[0]}"
+            )
+        means, _ = wide.matrix(found.numerators)
+        weight = float(wide.weight[np.unique(means.indices)].sum())
+        scale = {"linear": 1.0, "hinge": 0.5, "ramp": 0.25 / (found.bound or 1.0)}[left.form]
+        gaps[i] = GapCells(first, means, pair, weight, scale, left.form == "ramp")
+        wide.weight[first : first + len(pair)] = weight
+        names += [f"score gap: {found.groups[a]} - {found.groups[b]}" for a, b in pair.tolist()]
+        first += len(pair)
+    return wide._replace(names=tuple(names)), gaps
+
+
+def _compile_score_gap(
+    constraint: Constraint, forms: _Forms, gap: GapCells, start: int
+) -> tuple[CompiledGoal, sparse.csr_array, Floats]:
+    """Return a goal on a score gap with its normalised rows, d - c <= 0 and -d - c <= 0 a pair."""
+    count, width = len(gap.pairs), gap.means.shape[1]
+    per_unit = 1.0 / (gap.scale * gap.weight)
+    entries = (np.full(count, per_unit), (np.arange(count), np.arange(count) + gap.first))
+    differences = sparse.csr_array(entries, shape=(count, width))
+    constants = np.full(count, -0.5 / gap.scale)
+    of_row, sign = np.repeat(np.arange(count), 2), np.tile([1.0, -1.0], count)
+    groups = tuple(f"{forms.groups[a]} - {forms.groups[b]}" for a, b in gap.pairs.tolist())
+    name, number = str(constraint.left), number_text(forms.bound)
+    table = sparse.csr_array(sparse.diags_array(sign) @ differences[of_row])
+    offset = sign * constants[of_row] - forms.bound
+    goal = CompiledGoal(
+        constraint=constraint,
+        label=constraint.label,
+        text=constraint.text,
+        sense=constraint.sense,
+        bound=forms.bound,
+        kind=forms.kind,
+        rows=slice(start, start + 2 * count),
+        row_labels=tuple(
+            f"{name}, {text} <= {number}"
+            for a, b in gap.pairs.tolist()
+            for text in (
+                f"{forms.groups[a]} - {forms.groups[b]}",
+                f"{forms.groups[b]} - {forms.groups[a]}",
+            )
+        ),
+        groups=groups,
+        pairs=np.column_stack([of_row, of_row]),
+        numerators=differences,
+        numerator_constants=constants,
+    )
     return goal, table, offset
 
 

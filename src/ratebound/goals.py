@@ -381,6 +381,27 @@ def _bound(constraint: Constraint) -> float:
 
 def _faces(kind: str, source: Any, problem: RateProblem, stacked: bool) -> dict[str, Floats]:
     """Return P of the strict and the expected face, whichever the source knows."""
+    faces = _decided_faces(kind, source, problem, stacked)
+    if not problem.score_gaps:
+        return faces
+    goal = next(goal for goal in problem.goals if goal.kind == "score gap")
+    if kind == "scores":
+        values = _by_dataset(kind, source, problem, stacked)
+    elif kind == "model" and hasattr(source, "decision_function"):
+        values = _answers(source.decision_function, problem)
+    else:
+        what = "a model without decision_function tells" if kind == "model" else f"{kind} tell"
+        raise TypeError(
+            f"the goal {goal.label!r} is about scores, of which {what} nothing: pass scores= or a "
+            "model that has decision_function"
+        )
+    scores = {name: array.astype(np.float64) for name, array in values.items()}
+    return {face: problem.with_score_gaps(P, scores) for face, P in faces.items()}
+
+
+def _decided_faces(
+    kind: str, source: Any, problem: RateProblem, stacked: bool
+) -> dict[str, Floats]:
     if kind == "model":
         if not hasattr(source, "predict"):
             raise TypeError(

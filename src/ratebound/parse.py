@@ -30,12 +30,13 @@ from ratebound.rates import (
     Rate,
     RatesByGroup,
     RatioRate,
+    ScoreGap,
 )
 from ratebound.terms import BARE_WORD, READ_AS_SOMETHING_ELSE, Value
 
 
-def parse_rate(text: str) -> Rate | RatioRate | RatesByGroup | GroupExtreme:
-    """The rate that `text` says: a linear rate, a ratio, a family, or the extreme of a family.
+def parse_rate(text: str) -> Rate | RatioRate | RatesByGroup | GroupExtreme | ScoreGap:
+    """The rate that `text` says: a linear rate, a ratio, a family, its extreme, or a score gap.
 
     Raises
     ------

@@ -313,16 +313,19 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         self, rates: RateProblem, data: BoundData, arrays: dict[int, Any]
     ) -> RampProblem:
         # deferred, as it loads the compiler: `import ratebound` stays light
+        from ratebound.rows.gaps import with_gap_rows
         from ratebound.rows.memory import MemoryRows
         from ratebound.rows.merge import merge_rows
 
-        rows = MemoryRows(
-            [
-                merge_rows(arrays[id(block.X)], block.weight, block.cell)
-                for block in rates.blocks
-                if np.any(block.cell >= 0)
-            ],
-            len(rates.cost),
+        blocks = [
+            (arrays[id(block.X)], block.weight, block.cell)
+            for block in rates.blocks
+            if np.any(block.cell >= 0)
+        ]
+        rows = with_gap_rows(
+            MemoryRows([merge_rows(*block) for block in blocks], len(rates.cost)),
+            rates.score_gaps,
+            blocks,
         )
         problem = RampProblem.from_rates(
             rows, rates.cost, rates.cost_constant, rates.table, rates.offset,
@@ -396,6 +399,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         rows = problem.rows
         strict = rows.decision_sums(fit.coef, fit.intercept - cut.threshold)
         expected = rows.ramp_sums(fit.coef, fit.intercept)
+        expected[rates.gap_cells] = strict[rates.gap_cells]  # scores are the same by both rules
         self.classes_ = classes
         self.coef_ = sign * fit.coef
         self.threshold_shift_ = -sign * cut.threshold
