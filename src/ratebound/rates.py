@@ -48,6 +48,7 @@ from ratebound.terms import (
 )
 
 __all__ = [
+    "CALLABLE",
     "CATALOGUE",
     "Constraint",
     "GroupExtreme",
@@ -402,8 +403,8 @@ def between(rate: Rate | RatioRate, low: float, high: float) -> tuple[Constraint
     return rate >= low, rate <= high
 
 
-# By the names that text is read with.
-CATALOGUE: Mapping[str, Callable[..., Rate | RatioRate | RatesByGroup | ScoreGap]] = {
+# Rates by their names.
+CATALOGUE: Mapping[str, Callable[..., Rate | RatioRate | RatesByGroup]] = {
     "positive_rate": positive_rate,
     "coverage": coverage,
     "negative_rate": negative_rate,
@@ -425,8 +426,13 @@ CATALOGUE: Mapping[str, Callable[..., Rate | RatioRate | RatesByGroup | ScoreGap
     "win_loss_ratio": win_loss_ratio,
     "win_change_ratio": win_change_ratio,
     "f_score": f_score,
-    "score_gap": score_gap,
     "share": share,
+}
+
+# What text may call: the rates, and what is no rate.
+CALLABLE: Mapping[str, Callable[..., Rate | RatioRate | RatesByGroup | ScoreGap]] = {
+    **CATALOGUE,
+    "score_gap": score_gap,
 }
 
 
