@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 import math
 import pickle
 from typing import Any, NamedTuple
@@ -11,8 +12,8 @@ import cvxpy as cp
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from building import compiled
 
+from building import compiled
 from ratebound import (
     Dataset,
     Goals,
@@ -288,7 +289,7 @@ class TestRampForm:
         start = Start(np.array([2.0, 0.0, 0.0, 0.0]), 0.0, np.zeros(2))
         fit = Majorization(InteriorPoint(), 1e-5, adapt_price=False).run(ramp, start)
         penalised = [step.penalised for step in fit.history]
-        assert all(b <= a + 1e-12 for a, b in zip(penalised, penalised[1:], strict=False))
+        assert all(b <= a + 1e-12 for a, b in itertools.pairwise(penalised))
 
 
 class TestFit:
