@@ -16,6 +16,7 @@ Goals are rates on named datasets; `RateBoundSVC` finds a linear classifier that
 
 from __future__ import annotations
 
+from ratebound.certify import compare, labels_needed, paper_bound
 from ratebound.data import Dataset, Stacked, stack
 from ratebound.goals import Goals, InfeasibleGoals
 from ratebound.parse import parse_goal, parse_rate
@@ -67,6 +68,7 @@ __all__ = [
     "accuracy",
     "between",
     "churn",
+    "compare",
     "cost",
     "coverage",
     "error_rate",
@@ -74,9 +76,11 @@ __all__ = [
     "false_discovery_rate",
     "false_negative_rate",
     "false_positive_rate",
+    "labels_needed",
     "loss_rate",
     "negative_predictive_value",
     "negative_rate",
+    "paper_bound",
     "parse_goal",
     "parse_rate",
     "positive_rate",

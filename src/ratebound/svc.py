@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ratebound.certify import Facts
 from ratebound.compile import compile_goals
 from ratebound.data import BoundData, bind, warn_of_bad_scaling
 from ratebound.goals import Goals
@@ -410,6 +411,13 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         self.multipliers_ = {
             goal.label: _multipliers(goal, fit.solution.multipliers) for goal in rates.goals
         }
+        self._facts = None
+        if not rates.score_gaps:
+            free = self.multiplier_bound is None
+            self._facts = Facts.of(
+                rates, fit.problem, fit.coef,
+                first_price=problem.multiplier_bound if free else None,
+            )  # fmt: skip
         prices, unknown = _prices(rates, fit, expected)
         solution = fit.solution
         certificate = Certificate(
