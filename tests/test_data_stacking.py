@@ -66,6 +66,10 @@ def test_stack_goes_round(make_x, make_columns):
     assert rows.y.tolist() == ["a", "b"] * 3 + ["b"] + ["unlabelled"] * 4
     assert rows.sample_weight.tolist() == [1] * 6 + [2, 3] + [1] * 3
     assert rows.baseline.tolist() == ["unlabelled"] * 8 + ["a", "b", "b"]
+    assert repr(rows) == (
+        "<Stacked: 11 rows x 2 features (audit 2, traffic 3, train 6); "
+        "with sample_weight and baseline>"
+    )
     if make_columns is not dict:
         assert type(rows.columns) is type(make_columns({}))
 

@@ -25,6 +25,13 @@ class Stacked(NamedTuple):
     baseline: NDArray[Any] | None
     columns: Any
 
+    def __repr__(self) -> str:
+        names, counts = np.unique(np.asarray(self.columns[DATASET_COLUMN]), return_counts=True)
+        rows = ", ".join(f"{name} {count}" for name, count in zip(names, counts, strict=True))
+        given = [name for name in ("sample_weight", "baseline") if getattr(self, name) is not None]
+        with_ = f"; with {' and '.join(given)}" if given else ""
+        return f"<Stacked: {self.X.shape[0]} rows x {self.X.shape[1]} features ({rows}){with_}>"
+
 
 def stack(**datasets: Dataset) -> Stacked:
     """Put the rows of all datasets one under the other, for Pipelines and cross-validation.

@@ -35,6 +35,8 @@ CHUNK_ROWS = 8192
 GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
 GRAM_BUFFER = 2**19  # entries of X scaled at a time for a dense X'DX
 STEP_LEVELS = 64  # step lengths k / STEP_LEVELS at which the blocked terms are counted
+WORTH_THREADS = 2**18  # entries of X and state of rows below which threads cost more than they save
+ROW_STATE = 16  # entries of X that the work on a row's state is worth
 NEGLIGIBLE = 1e-13  # curvature of a row, relative to the largest, below which X'DX leaves it out
 
 Result = TypeVar("Result")
@@ -85,6 +87,11 @@ def _storage(X: Any) -> Any:
     return _read_only(np.asarray(X))
 
 
+def _entries(X: Any) -> int:
+    """How many numbers X stores."""
+    return int(cast(Any, X).nnz if scipy.sparse.issparse(X) else X.shape[0] * X.shape[1])
+
+
 def _as_matrix(X: Any, features: int) -> Any:
     """What `_storage` made, as NumPy or SciPy know it, sharing memory."""
     if not isinstance(X, Sparse):
@@ -102,7 +109,7 @@ class MemoryRows:
         X dense or sparse (n, d); weight (n,) >= 0; cell (n,), -1 for rows that take no part.
     n_cells : int
     threads : int, optional
-        Default: the cores this process may use.
+        Default: the cores this process may use, one where there is little to do.
     """
 
     def __init__(
@@ -131,7 +138,8 @@ class MemoryRows:
                 Chunk(stored, int(a), int(b), offset) for a, b in itertools.pairwise(cuts)
             ]
             offset += rows
-        self.threads = threads or joblib.cpu_count()
+        work = ROW_STATE * self.n_rows + sum(_entries(X) for X, _, _ in blocks)
+        self.threads = threads or (1 if work < WORTH_THREADS else joblib.cpu_count())
         self._pool: ThreadPoolExecutor | None = None
         used = self.cell >= 0
         self.n_used = int(used.sum())
