@@ -260,6 +260,14 @@ class TestConvexProblem:
         solution = InteriorPoint().solve(convex(goals, some), 1e-6)
         assert solution.lower - 1e-7 <= problem.value <= solution.upper + 1e-7
 
+    def test_beside_an_objective_of_one_sign(self):
+        """Nothing but the gap's rows charges negative scores; deciding all negatively is free."""
+        goals = Goals(positive_rate(), [score_gap(by="group") <= 0.1])
+        solution = InteriorPoint().solve(convex(goals, data()), 1e-6)
+        assert solution.lower <= 0.0 <= solution.upper <= 1e-9
+        assert solution.gap <= 1e-6
+        assert solution.violation <= 0
+
     def test_oracles_of_single_rows_are_refused(self):
         problem = convex(Goals(subject_to=[score_gap(by="group") <= 0.1]), data())
         with pytest.raises(RuntimeError, match='solver="interior-point"'):

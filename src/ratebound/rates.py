@@ -351,6 +351,9 @@ def score_gap(
               majorized like a rate                                 it saturates at d = 2c
     ========  ====================================================  =======================
 
+    Solvers reach c = 0 up to their tolerance, about 1e-7, and reports call that missed: to keep
+    means equal ask for 1e-6.
+
     Examples
     --------
     >>> score_gap(by="sex", on="audit", form="ramp") <= 0.1
