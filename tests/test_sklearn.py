@@ -134,7 +134,8 @@ def test_goals_are_a_parameter_like_any_other() -> None:
     assert parameters["goals"] is GOALS and parameters["alpha"] == 0.01
     assert set(parameters) == {
         "goals", "alpha", "solver", "tol", "max_iter", "multiplier_bound", "fit_intercept", "start",
-        "threshold", "n_starts", "random_state", "callback", "verbose", "time_limit",
+        "threshold", "n_starts", "random_state", "callback", "verbose", "time_limit", "kernel",
+        "gamma", "degree", "coef0",
     }  # fmt: skip
     assert clf.set_params(goals=REACHABLE, tol=1e-3) is clf
     assert clf.goals is REACHABLE and clf.tol == 1e-3

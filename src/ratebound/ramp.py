@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from ratebound.rows.base import DualPoint, Floats, Rows
 
 
+ROUNDING = 1e-15  # share of a sum of dual variables below which an excess is rounding
+
+
 def ramp(scores: Floats) -> Floats:
     """Probability of a positive decision, min(1, max(0, 1/2 + z)) (Equation 2 of the paper)."""
     return np.clip(0.5 + scores, 0.0, 1.0)
@@ -112,7 +115,8 @@ class ConvexProblem:
     def _balances(self, totals: Floats) -> list[Floats]:
         unscaled = np.ones(2)
         heavier = int(np.argmax(totals))
-        if not self.fit_intercept or totals[heavier] <= 0:
+        excess = totals[heavier] - totals[1 - heavier]
+        if not self.fit_intercept or excess <= ROUNDING * totals[heavier]:
             return [unscaled]
         balanced = unscaled.copy()
         balanced[heavier] = totals[1 - heavier] / totals[heavier]

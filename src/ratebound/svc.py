@@ -1,12 +1,12 @@
-"""`RateBoundSVC`: the linear classifier that meets goals, as a scikit-learn estimator."""
+"""`RateBoundSVC`: the linear or kernel classifier that meets goals, as a scikit-learn estimator."""
 
 from __future__ import annotations
 
 import inspect
 import time
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,22 +15,26 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
+from sklearn.utils.validation import validate_data
 
 from ratebound.certify import Facts
 from ratebound.compile import compile_goals
 from ratebound.data import BoundData, bind, warn_of_bad_scaling
 from ratebound.goals import Goals
+from ratebound.kernel_functions import Kernel, named_kernel
+from ratebound.prediction import Prediction
 from ratebound.problem import CompiledGoal, RateProblem
-from ratebound.ramp import RampProblem, ramp
-from ratebound.randomized import draw
+from ratebound.ramp import RampProblem
 from ratebound.report import Certificate, Report, build_report
 from ratebound.terms import quoted
 
 if TYPE_CHECKING:
+    from ratebound.kernel_model import FitRows
     from ratebound.majorize import Majorization, Majorized, Step
     from ratebound.operating_point import Cut
+    from ratebound.rows.base import Rows
+    from ratebound.solvers.base import Solver
 
 Floats = npt.NDArray[np.float64]
 
@@ -71,8 +75,8 @@ class FitStatus:
         return self.message
 
 
-class RateBoundSVC(ClassifierMixin, BaseEstimator):
-    """Linear classifier with as few errors as possible, subject to goals on named datasets.
+class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
+    """Linear or kernel classifier with as few errors as possible, subject to goals on datasets.
 
     Minimises, over scores ``z = <coef, x> + intercept``, the *expected* rates of the classifier
     that
@@ -92,8 +96,9 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         What to minimise, subject to what. None minimises the error rate.
     alpha : float, optional
         Weight of the regulariser, the paper's λ; None is 1 / (sum of the training rows' weights).
-    solver : {"auto", "interior-point"}
-        How one convex problem is solved.
+    solver : {"auto", "interior-point", "cutting-plane"} or Solver
+        How one convex problem is solved: a name, or a configured solver such as
+        ``CuttingPlane(oracle=Liblinear())`` of `ratebound.solvers`.
     tol : float
         Relative decrease at which majorization stops, and the certified relative gap of its last
         convex problem.
@@ -119,10 +124,31 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         1 prints a line a step.
     time_limit : float, optional
         Seconds after which the best iterate so far is returned, with a warning.
+    kernel : {"linear", "rbf", "poly", "precomputed"} or callable
+        With a kernel, coef is a combination of rows in its feature space, and all bounds are those
+        of the kernel itself. A callable maps two arrays of rows to the values of all pairs. With
+        "precomputed", X holds the kernel between all rows (those of other datasets too, in the
+        stacked form), and at prediction that of the new rows with all of them.
+    gamma : {"scale", "auto"} or float
+        Of "rbf" and "poly"; "scale" is 1 / (n_features * variance of the entries of the training
+        rows), "auto" is 1 / n_features.
+    degree : float
+        Of "poly".
+    coef0 : float
+        Of "poly".
 
     Attributes
     ----------
     coef_ : ndarray of shape (n_features,)
+        With a kernel there is none, but ``dual_coef_``.
+    dual_coef_ : ndarray of shape (1, n_support)
+        With a kernel: ``decision_function(X) = k(X, support_vectors_) @ dual_coef_[0] +
+        intercept_``.
+    support_ : ndarray of shape (n_support,)
+        With a kernel: numbers of the support rows, those of X first, then those of each other
+        dataset that goals read.
+    support_vectors_ : array or sparse matrix of shape (n_support, n_features)
+        With a kernel; empty where it is precomputed.
     intercept_ : float
         ``decision_function(X) = X @ coef_ + intercept_`` is positive where ``predict`` says
         ``classes_[1]``.
@@ -155,7 +181,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "goals": [Goals, None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions({"auto", "interior-point"})],
+        "solver": [StrOptions({"auto", "interior-point", "cutting-plane"}), HasMethods("solve")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "multiplier_bound": [Interval(Real, 0, None, closed="neither"), None],
@@ -167,6 +193,10 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         "callback": [callable, None],
         "verbose": ["verbose"],
         "time_limit": [Interval(Real, 0, None, closed="neither"), None],
+        "kernel": [str, callable],
+        "gamma": [StrOptions({"scale", "auto"}), Interval(Real, 0, None, closed="neither")],
+        "degree": [Interval(Real, 0, None, closed="left")],
+        "coef0": [Interval(Real, None, None, closed="neither")],
     }
 
     def __new__(cls, *args: Any, **parameters: Any) -> RateBoundSVC:
@@ -184,7 +214,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         goals: Goals | None = None,
         *,
         alpha: float | None = None,
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-4,
         max_iter: int = 50,
         multiplier_bound: float | None = None,
@@ -196,6 +226,10 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         callback: Callable[[Step], Any] | None = None,
         verbose: int = 0,
         time_limit: float | None = None,
+        kernel: Any = "linear",
+        gamma: float | str = "scale",
+        degree: float = 3,
+        coef0: float = 0.0,
     ) -> None:
         self.goals = goals
         self.alpha = alpha
@@ -211,11 +245,17 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         self.callback = callback
         self.verbose = verbose
         self.time_limit = time_limit
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
-        tags.input_tags.sparse = True
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        tags.input_tags.sparse = not precomputed
+        tags.input_tags.pairwise = precomputed
         return tags
 
     # ---- fitting -----------------------------------------------------------------------------
@@ -275,6 +315,12 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, sample_weight: Any, baseline: Any, columns: Any, datasets: Any
     ) -> None:
         goals = self.goals if self.goals is not None else Goals()
+        if self.kernel == "precomputed" and isinstance(datasets, Mapping) and datasets:
+            raise ValueError(
+                'kernel="precomputed" needs the kernel between the rows of all datasets: stack '
+                "them (see ratebound.stack), pass the kernel between all stacked rows as X, and "
+                "the name of the column that says which dataset a row belongs to as datasets="
+            )
         arrays = {id(X): self._validated(X, reset=True)}
         data = bind(
             X, y, sample_weight=sample_weight, baseline=baseline, columns=columns,
@@ -285,11 +331,33 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             block = data.blocks[dataset.block]
             if id(block) not in arrays:
                 arrays[id(block)] = self._validated_as(name, block)
-        warn_of_bad_scaling(arrays[id(X)], getattr(self, "feature_names_in_", None))
+        if self.kernel != "precomputed":
+            warn_of_bad_scaling(arrays[id(X)], getattr(self, "feature_names_in_", None))
+        kernel = self._named_kernel(data, arrays[id(X)])
         rates = compile_goals(goals, data)
-        problem = self._ramp_problem(rates, data, arrays)
+        blocks = [replace(block, X=arrays[id(block.X)]) for block in rates.blocks]
+        # deferred, as it loads the compiler: `import ratebound` stays light
+        from ratebound.kernel_model import fit_rows
+        from ratebound.rows.gaps import with_gap_rows
+
+        if rates.score_gaps and kernel.kind != "linear":
+            raise ValueError(
+                "score_gap() is about the mean rows of groups, which are linear in the features: "
+                'use kernel="linear"'
+            )
+        source = fit_rows(kernel, blocks, len(rates.cost))
+        parts = [(block.X, block.weight, block.cell) for block in blocks]
+        problem = self._ramp_problem(
+            rates, data, with_gap_rows(source.rows, rates.score_gaps, parts)
+        )
         fit, cut, rounds = self._solve(rates, problem)
-        self._keep(rates, problem, fit, cut, rounds)
+        self._keep(rates, problem, fit, cut, rounds, source)
+
+    def _named_kernel(self, data: BoundData, X: Any) -> Kernel:
+        """The kernel of the parameters; gamma="scale" is of the rows of the dataset "train"."""
+        train = data.datasets["train"]
+        rows = X if train.rows is None else X[train.rows]
+        return named_kernel(self.kernel, self.gamma, self.degree, self.coef0, rows, train.weight)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X as a numeric array or CSR matrix, its columns checked against those of the first X."""
@@ -310,24 +378,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             warnings.warn(text, warning.category, stacklevel=6)
         return array
 
-    def _ramp_problem(
-        self, rates: RateProblem, data: BoundData, arrays: dict[int, Any]
-    ) -> RampProblem:
-        # deferred, as it loads the compiler: `import ratebound` stays light
-        from ratebound.rows.gaps import with_gap_rows
-        from ratebound.rows.memory import MemoryRows
-        from ratebound.rows.merge import merge_rows
-
-        blocks = [
-            (arrays[id(block.X)], block.weight, block.cell)
-            for block in rates.blocks
-            if np.any(block.cell >= 0)
-        ]
-        rows = with_gap_rows(
-            MemoryRows([merge_rows(*block) for block in blocks], len(rates.cost)),
-            rates.score_gaps,
-            blocks,
-        )
+    def _ramp_problem(self, rates: RateProblem, data: BoundData, rows: Rows) -> RampProblem:
         problem = RampProblem.from_rates(
             rows, rates.cost, rates.cost_constant, rates.table, rates.offset,
             alpha=self._alpha(data), multiplier_bound=1.0, fit_intercept=bool(self.fit_intercept),
@@ -353,10 +404,11 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
     def _solve(self, rates: RateProblem, problem: RampProblem) -> tuple[Majorized, Cut, int]:
         from ratebound.majorize import Majorization
         from ratebound.operating_point import Cut, repair
-        from ratebound.solvers.interior_point import InteriorPoint
+        from ratebound.solvers.choice import choose_solver
 
+        solver, self._solver_text = choose_solver(self.solver, problem)
         majorization = Majorization(
-            InteriorPoint(), self.tol, self.max_iter, adapt_price=self.multiplier_bound is None
+            solver, self.tol, self.max_iter, adapt_price=self.multiplier_bound is None
         )
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         fit = self._best_start(problem, majorization, deadline)
@@ -375,9 +427,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         for _ in range(1, self.n_starts):
             if best.stopped:
                 break
-            # random directions with scores of the size at which the ramp bends
-            coef = random.normal(size=problem.rows.n_features)
-            coef *= random.exponential() / max(problem.rows.largest_norm, np.finfo(float).tiny)
+            coef = _random_model(problem.rows, random)
             start = Start(coef, 0.0, np.zeros(len(problem.bound)))
             fit = majorization.run(problem, start, on_step=self._on_step, deadline=deadline)
             if fit.better_than(best, self.tol):
@@ -392,7 +442,13 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
     # ---- what a fit leaves -------------------------------------------------------------------
 
     def _keep(
-        self, rates: RateProblem, problem: RampProblem, fit: Majorized, cut: Cut, rounds: int
+        self,
+        rates: RateProblem,
+        problem: RampProblem,
+        fit: Majorized,
+        cut: Cut,
+        rounds: int,
+        source: FitRows,
     ) -> None:
         """Copy the fit into attributes, in the signs and labels of the outside."""
         classes = rates.data.classes
@@ -402,7 +458,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         expected = rows.ramp_sums(fit.coef, fit.intercept)
         expected[rates.gap_cells] = strict[rates.gap_cells]  # scores are the same by both rules
         self.classes_ = classes
-        self.coef_ = sign * fit.coef
+        self._keep_model(sign * fit.coef, source)
         self.threshold_shift_ = -sign * cut.threshold
         self.intercept_ = sign * fit.intercept + self.threshold_shift_
         self._sign = sign
@@ -438,6 +494,18 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         if not (fit.converged and self.status_.goals_met):
             warnings.warn(f"RateBoundSVC: {self.status_}", ConvergenceWarning, stacklevel=5)
 
+    def _keep_model(self, coef: Floats, source: FitRows) -> None:
+        for name in ("support_", "dual_coef_", "support_vectors_"):  # of an earlier fit
+            self.__dict__.pop(name, None)
+        self._expansion = source.expansion(coef)
+        self._coef = coef if self._expansion is None else None
+        if self._expansion is None:
+            return
+        self.support_ = self._expansion.support
+        self.dual_coef_ = self._expansion.factors[None]
+        vectors = self._expansion.vectors
+        self.support_vectors_ = np.zeros((0, 0)) if vectors is None else vectors
+
     def _status(self, fit: Majorized, report: Report, rounds: int) -> FitStatus:
         said = [fit.why]
         # with the paper's rule it is the expected rates that the fit is about
@@ -460,97 +528,27 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             said.append("raise max_iter or tol")
         return FitStatus(
             fit.converged, met, "; ".join(said),
-            "interior-point: the only solver here", fit.problem.multiplier_bound,
+            self._solver_text, fit.problem.multiplier_bound,
             fit.conflict_radius, rounds,
         )  # fmt: skip
-
-    # ---- prediction --------------------------------------------------------------------------
-
-    def _scores(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return np.asarray(X @ self.coef_, dtype=np.float64)
-
-    def decision_function(self, X: Any) -> Floats:
-        """Scores; positive where ``predict`` says ``classes_[1]``.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or dataframe of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        return self._scores(X) + self.intercept_
-
-    def predict(self, X: Any) -> npt.NDArray[Any]:
-        """Decide by the sign of the score, the same answer every time.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or dataframe of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,), labels
-        """
-        decided = self.decision_function(X) > 0
-        return np.asarray(self.classes_[decided.astype(np.intp)])
-
-    def positive_probability(self, X: Any) -> Floats:
-        """Probability with which the randomized classifier decides for the positive label.
-
-        It is the ramp ``min(1, max(0, 1/2 + z))`` of the score before any repair of the threshold:
-        a rule of decision, not an estimate of the label's probability.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or dataframe of shape (n, n_features)
-
-        Returns
-        -------
-        ndarray of shape (n,)
-        """
-        scores = self._scores(X) + (self.intercept_ - self.threshold_shift_)
-        return ramp(self._sign * scores)
-
-    def predict_randomized(
-        self, X: Any, random_state: Any = None, keys: Any = None
-    ) -> npt.NDArray[Any]:
-        """Decide at random with `positive_probability`, the paper's randomized classifier.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or dataframe of shape (n, n_features)
-        random_state : int, RandomState or None
-        keys : array-like of shape (n,), optional
-            Integers, strings or bytes that identify rows. Decisions then come from a keyed hash:
-            the same key with the same probability gets the same answer every time, in any order.
-            `random_state`, an int, selects among hashes.
-
-        Returns
-        -------
-        ndarray of shape (n,), labels
-        """
-        positive = draw(self.positive_probability(X), random_state, keys)
-        chosen = positive if self._sign > 0 else ~positive
-        return np.asarray(self.classes_[chosen.astype(np.intp)])
-
-    @property
-    def predict_proba(self) -> Any:
-        """Not offered: scores here are rules of decision, not probabilities of labels."""
-        raise AttributeError(
-            "RateBoundSVC has no predict_proba, as its scores are not probabilities of labels; "
-            "positive_probability(X) is the probability with which the randomized classifier "
-            "decides for the positive label"
-        )
 
 
 # `__new__` takes anything, to refuse class_weight by name; parameters are those of `__init__`
 RateBoundSVC.__signature__ = inspect.signature(RateBoundSVC.__init__).replace(
     parameters=list(inspect.signature(RateBoundSVC.__init__).parameters.values())[1:]
 )
+
+
+def _random_model(rows: Rows, random: np.random.RandomState) -> Floats:
+    """A random direction with scores of the size at which the ramp bends."""
+    from ratebound.rows.kernel import KernelRows
+
+    coef = np.asarray(random.normal(size=rows.n_features))
+    if isinstance(rows, KernelRows):
+        spread = float(np.std(rows.scored(coef, 0.0).score))
+        return coef * random.exponential() / max(spread, np.finfo(float).tiny)
+    coef *= random.exponential() / max(rows.largest_norm, np.finfo(float).tiny)
+    return coef
 
 
 def _multipliers(goal: CompiledGoal, multipliers: Floats) -> float | dict[str, float]:

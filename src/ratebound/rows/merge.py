@@ -7,7 +7,7 @@ work of every pass shrinks with it.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -38,19 +38,33 @@ def merge_rows(X: Any, weight: Floats, cell: Cells) -> tuple[Any, Floats, Cells]
     X, weight, cell
         What came in, where merging would leave more than `WORTHWHILE` of the rows.
     """
+    distinct = distinct_rows(X, weight, cell)
+    if distinct is None:
+        return X, weight, cell
+    return X[distinct.first], distinct.weight, cell[distinct.first]
+
+
+class Distinct(NamedTuple):
+    """The first of every set of equal rows in the order of the rows, with the weight of the set."""
+
+    first: npt.NDArray[np.intp]
+    weight: Floats
+
+
+def distinct_rows(X: Any, weight: Floats, cell: Cells) -> Distinct | None:
+    """The different rows among those that take part; None where merging is not worthwhile."""
     used = np.flatnonzero((cell >= 0) & (weight > 0))
     if len(used) > 4 * SAMPLE:
         sample = used[:SAMPLE]
         kept = len(_representatives(X[sample], cell[sample])[0])
         # a part of the rows shows a smaller share of the repetitions than all of them
         if kept == len(sample):
-            return X, weight, cell
-    rows = X[used]
-    first, group = _representatives(rows, cell[used])
+            return None
+    first, group = _representatives(X[used], cell[used])
     if len(first) > WORTHWHILE * X.shape[0]:
-        return X, weight, cell
+        return None
     merged = np.bincount(group, weights=weight[used], minlength=len(first))
-    return rows[first], merged.astype(np.float64), cell[used][first]
+    return Distinct(used[first], merged.astype(np.float64))
 
 
 def _representatives(X: Any, cell: Cells) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
