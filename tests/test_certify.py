@@ -221,6 +221,19 @@ class TestPaperBound:
                 new = probability[labels == label].mean()
                 assert abs(trained - new) <= line.at_norm < 0.3
 
+    def test_a_kernel_has_its_own_norms(self):
+        """Of an RBF kernel every row has norm 1, and ||w||^2 is a quadratic form in its values."""
+        rng = np.random.default_rng(4)
+        X = rng.normal(size=(60, 2))
+        clf = RateBoundSVC(kernel="rbf", gamma=0.5, alpha=0.1).fit(X, (X[:, 0] > 0).astype(int))
+        apart = clf.support_vectors_[:, None, :] - clf.support_vectors_[None, :, :]
+        values = np.exp(-0.5 * (apart**2).sum(axis=2))
+        norm = math.sqrt(clf.dual_coef_[0] @ values @ clf.dual_coef_[0])
+        bound = paper_bound(clf)
+        assert bound.facts.largest_norm == pytest.approx(1.0)
+        assert bound.facts.coef_norm == pytest.approx(norm)
+        assert norm <= bound.paper_class.norm
+
     def facts(self, **changes: Any) -> Facts:
         values: dict[str, Any] = {
             "names": ("positives", "negatives"),

@@ -281,7 +281,7 @@ def test_psi_is_that_of_the_referee():
 def test_the_conjugate_of_a_two_sided_hinge():
     """Equations 16, 17 and 19: l*(xi) as printed is the supremum, taken at a breakpoint."""
     for _, problem, multipliers, rng in some_problems():
-        hinges = Hinges.of(problem, multipliers)
+        hinges = Hinges.of(problem, multipliers, problem.rows.matrix())
         above, below = hinges.high, -hinges.low
         xi = hinges.low + rng.random(len(above)) * (above + below)
         printed = 0.5 * np.abs(xi - above + below) - 0.5 * (above + below)
@@ -296,7 +296,7 @@ def test_the_conjugate_of_a_two_sided_hinge():
 def test_coefficients_of_the_machine():
     """Equations 13, 14, 15 and 17: live sides at the anchor, and what the dead ones leave."""
     for instance, problem, multipliers, _ in some_problems():
-        hinges = Hinges.of(problem, multipliers)
+        hinges = Hinges.of(problem, multipliers, problem.rows.matrix())
         scores = instance.X @ instance.anchor_coef + instance.anchor_intercept
         cells = len(instance.cost)
         costs = np.array([np.maximum(instance.cost, 0), np.maximum(-instance.cost, 0)])

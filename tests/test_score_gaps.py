@@ -351,6 +351,15 @@ class TestFit:
         gap = abs(mean_difference(some._replace(weight=np.ones(150)), scores, "a", "b"))
         assert math.isclose(clf.report_.goals[0].strict, gap, abs_tol=1e-12)
 
+    def test_what_cannot_hold_it_says_so(self):
+        some = data()
+        goals = Goals(subject_to=[score_gap(by="group") <= 0.1])
+        given = {"X": some.X, "y": some.y, "columns": {"group": some.group}}
+        with pytest.raises(ValueError, match='kernel="linear"'):
+            RateBoundSVC(goals, kernel="rbf").fit(**given)
+        with pytest.raises(RuntimeError, match='solver="interior-point"'):
+            RateBoundSVC(goals, solver="cutting-plane").fit(**given)
+
     def test_without_the_goal_the_gap_is_larger(self):
         some = data()
         clf = RateBoundSVC(alpha=ALPHA).fit(some.X, some.y)
