@@ -35,6 +35,8 @@ class Factor:
     ----------
     matrix : KernelMatrix
     weight : (n,), 0 for rows that take no part
+    first_rank : int
+        Rows with the largest weighted residuals are taken up to this rank at first.
 
     Attributes
     ----------
@@ -43,8 +45,9 @@ class Factor:
     pivots : (p,) rows in the span
     """
 
-    def __init__(self, matrix: KernelMatrix, weight: Floats) -> None:
+    def __init__(self, matrix: KernelMatrix, weight: Floats, first_rank: int) -> None:
         self.matrix = matrix
+        self.weight = weight
         n = matrix.n_rows
         self.values: Floats = np.zeros((n, 0))
         self.residual: Floats = np.maximum(matrix.diagonal, 0.0)
@@ -52,9 +55,9 @@ class Factor:
         self._triangle: Floats = np.zeros((0, 0))  # inner products of what spans with F's functions
         self._generators: list[int | Floats] = []  # what spans: rows by number, combinations
         self._negligible = RESOLUTION * matrix.scale
-        while self.rank < min(FIRST_RANK, n):
-            order = np.argsort(-self.residual * weight, kind="stable")[:BATCH]
-            if not self.add_rows(order):
+        while self.rank < min(first_rank, n):
+            order = np.argsort(-self.residual * weight, kind="stable")
+            if not self.add_rows(order[: min(BATCH, first_rank - self.rank)]):
                 break
 
     @property
@@ -70,6 +73,7 @@ class Factor:
         int
             How many were taken.
         """
+        candidates = candidates[self.weight[candidates] > 0.0]
         candidates = candidates[self.residual[candidates] > self._negligible]
         if not len(candidates):
             return 0
@@ -156,6 +160,10 @@ class FactorRows(MemoryRows):
     @live_weight.setter
     def live_weight(self, weight: Floats) -> None:
         """Anchors are set on the parent."""
+
+    def compact(self) -> FactorRows:
+        """These rows: there are no coordinates with fewer columns."""
+        return self
 
     def dual_terms(self, ceiling: Floats) -> tuple[Floats, Floats]:
         """The current dual point, one number a row and side, and its totals; zeros before a step.

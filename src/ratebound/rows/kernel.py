@@ -19,7 +19,7 @@ import scipy.sparse
 
 from ratebound.kernel_functions import Kernel
 from ratebound.rows.base import DualPoint, Floats, RowMatrix
-from ratebound.rows.factor import Factor, FactorRows
+from ratebound.rows.factor import FIRST_RANK, Factor, FactorRows
 from ratebound.rows.memory import MemoryRows
 
 BLOCK_ROWS = 512
@@ -90,6 +90,8 @@ class KernelRows(MemoryRows):
         As for `MemoryRows`; several are stacked. A precomputed kernel takes one, its matrix.
     n_cells : int
     kernel : Kernel
+    first_rank : int
+        Of the factor, before it grows.
     threads : int, optional
     """
 
@@ -99,6 +101,7 @@ class KernelRows(MemoryRows):
         n_cells: int,
         kernel: Kernel,
         *,
+        first_rank: int = FIRST_RANK,
         threads: int | None = None,
     ) -> None:
         X, weight, cell = _stacked(blocks)
@@ -106,7 +109,8 @@ class KernelRows(MemoryRows):
         self.kernel_matrix = KernelMatrix(kernel, X)
         super().__init__([(X, weight, cell)], n_cells, threads=threads)
         self.n_features = self.n_rows
-        self.factor = Factor(self.kernel_matrix, self.weight * (self.cell >= 0))
+        weight = np.where(self.cell >= 0, self.weight, 0.0)
+        self.factor = Factor(self.kernel_matrix, weight, first_rank)
         self._known: OrderedDict[bytes, tuple[Floats, float]] = OrderedDict()
         self._reduced: FactorRows | None = None
         self.left_out = np.inf  # what the factor left of the last problem, relative
