@@ -259,7 +259,7 @@ def some_problems() -> Iterator[tuple[Instance, ConvexProblem, np.ndarray, np.ra
 
 
 def test_psi_is_that_of_the_referee():
-    """Equation 7 with the objective's constant, which Section E.1 of the appendix leaves out."""
+    """Equation 7 with the objective's constant, which Appendix F.1 leaves out."""
     for instance, problem, multipliers, rng in some_problems():
         terms = hinge_terms(instance)
         coef, intercept = rng.normal(size=instance.X.shape[1]), float(rng.normal())

@@ -351,6 +351,14 @@ class TestFit:
         gap = abs(mean_difference(some._replace(weight=np.ones(150)), scores, "a", "b"))
         assert math.isclose(clf.report_.goals[0].strict, gap, abs_tol=1e-12)
 
+    def test_one_decision_for_all_is_noted(self):
+        some = data()
+        goals = Goals(positive_rate(), [score_gap(by="group") <= 0.1])
+        clf = RateBoundSVC(goals, alpha=ALPHA)
+        clf.fit(some.X, some.y, columns={"group": some.group})
+        assert set(clf.predict(some.X)) == {0}
+        assert "every training row is decided negatively" in str(clf.report_)
+
     def test_what_cannot_hold_it_says_so(self):
         some = data()
         goals = Goals(subject_to=[score_gap(by="group") <= 0.1])

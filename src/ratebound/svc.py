@@ -580,8 +580,9 @@ def _prices(
 
 def _notes(rates: RateProblem, strict: Floats) -> tuple[str, ...]:
     """What a reader of the report should know besides its numbers."""
-    total = float(rates.cell_weight.sum())
-    positive = float(strict.sum())
+    of_rows = slice(rates.gap_cells.start)
+    total = float(rates.cell_weight[of_rows].sum())
+    positive = float(strict[of_rows].sum())
     if positive <= 0 or positive >= total:
         which = "negatively" if positive <= 0 else "positively"
         return (f"every training row is decided {which}: of the cuts, only such a one will do",)
