@@ -16,6 +16,7 @@ Goals are rates on named datasets; `RateBoundSVC` finds a linear classifier that
 
 from __future__ import annotations
 
+from ratebound.certify import compare, labels_needed, paper_bound
 from ratebound.data import Dataset, Stacked, stack
 from ratebound.goals import Goals, InfeasibleGoals
 from ratebound.parse import parse_goal, parse_rate
@@ -40,6 +41,7 @@ from ratebound.rates import (
     positive_rate,
     precision,
     recall,
+    score_gap,
     specificity,
     true_negative_rate,
     true_positive_rate,
@@ -66,6 +68,7 @@ __all__ = [
     "accuracy",
     "between",
     "churn",
+    "compare",
     "cost",
     "coverage",
     "error_rate",
@@ -73,14 +76,17 @@ __all__ = [
     "false_discovery_rate",
     "false_negative_rate",
     "false_positive_rate",
+    "labels_needed",
     "loss_rate",
     "negative_predictive_value",
     "negative_rate",
+    "paper_bound",
     "parse_goal",
     "parse_rate",
     "positive_rate",
     "precision",
     "recall",
+    "score_gap",
     "specificity",
     "stack",
     "true_negative_rate",

@@ -13,7 +13,7 @@ from ratebound.terms import number_text, quoted
 
 if TYPE_CHECKING:
     from ratebound.expressions import Expression, Rate, RatioRate
-    from ratebound.families import GroupExtreme
+    from ratebound.families import GroupExtreme, ScoreGap
 
 Sense = Literal["<=", ">="]
 
@@ -29,14 +29,14 @@ class Constraint:
 
     Parameters
     ----------
-    left : Rate, RatioRate or GroupExtreme
+    left : Rate, RatioRate, GroupExtreme or ScoreGap
     sense : {"<=", ">="}
     right : Rate or float
     label : str
         What reports call the goal; by default its text.
     """
 
-    left: Rate | RatioRate | GroupExtreme
+    left: Rate | RatioRate | GroupExtreme | ScoreGap
     sense: Sense
     right: Rate | float
     label: str = ""

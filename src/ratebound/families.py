@@ -8,6 +8,7 @@ from typing import Any, Literal, NoReturn
 
 from ratebound.constraints import Sense
 from ratebound.expressions import Expression, NoArithmetic, Rate, RatioRate, WithoutGroups
+from ratebound.terms import Call, word
 
 
 def group_columns(by: object) -> tuple[str, ...]:
@@ -50,7 +51,7 @@ class RatesByGroup(NoArithmetic):
         if not isinstance(self.allow_empty, bool):
             raise TypeError(f"allow_empty is True or False, not {self.allow_empty!r}")
         object.__setattr__(self, "by", columns)
-        if not isinstance(self.rate, WithoutGroups) or self.rate._call() is None:
+        if not isinstance(self.rate, Rate | RatioRate) or self.rate._call() is None:
             raise ValueError(f"a family is one entry of the catalogue per group, not {self.rate}")
 
     def _identity(self) -> tuple[Any, ...]:
@@ -171,3 +172,74 @@ class GroupExtreme(NoArithmetic):
             f"{self} cannot be part of a sum, a product or an objective: compare it with a number, "
             f"as in {self} {_SENSE_OF_KIND[self.kind]} 0.8"
         )
+
+
+SCORE_GAP_FORMS = ("linear", "hinge", "ramp")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ScoreGap(NoArithmetic, WithoutGroups):
+    """The largest difference between the mean scores of two groups, for goals `<= c`.
+
+    Zafar et al.'s covariance: with the mean row x̄ of each group, ``|<coef, x̄_a - x̄_b>| <= c`` for
+    every pair of groups. It is about scores and not about decisions, so no threshold changes it,
+    and its bound is in units of scores.
+
+    Parameters
+    ----------
+    family : RatesByGroup
+        `positive_rate` by group: its dataset, conditions and groups are those compared.
+    form : {"linear", "hinge", "ramp"}
+        How training holds it, see `score_gap`.
+    """
+
+    family: RatesByGroup
+    form: str = "linear"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.family, RatesByGroup):
+            raise TypeError("a score gap is between the groups of a family")
+        if self.form not in SCORE_GAP_FORMS:
+            listed = ", ".join(map(repr, SCORE_GAP_FORMS))
+            raise ValueError(f"form is one of {listed}, not {self.form!r}")
+
+    def _identity(self) -> tuple[Any, ...]:
+        return self.family, self.form
+
+    def _rates(self) -> tuple[Rate, ...]:
+        return self.family._rates()
+
+    @property
+    def columns(self) -> frozenset[tuple[str, str]]:
+        """The columns that are read, each with its dataset."""
+        return self.family.columns
+
+    def _call(self) -> Call:
+        groups = self.family.rate._call()
+        assert groups is not None  # or the family would not have been built
+        arguments = () if self.form == "linear" else (("form", word(self.form)),)
+        return Call("score_gap", arguments, groups.dataset, groups.where)
+
+    def __str__(self) -> str:
+        return self._call().text(self.family.by, self.family.allow_empty)
+
+    def _as_goal(self, sense: Sense, right: object) -> tuple[Expression, Sense, Rate | float]:
+        if sense != "<=":
+            raise TypeError(
+                f"{self} {sense} {right} is no convex goal: scores can be kept together and not "
+                f"apart, as in {self} <= 0.1"
+            )
+        bound = self._number_on_the_right(right)
+        if bound < 0.0 or (bound == 0.0 and self.form == "ramp"):
+            least = "above 0" if self.form == "ramp" else "at least 0"
+            raise ValueError(f"the bound of {self} is {least}, not {bound}")
+        return self, sense, bound
+
+    def _refuse_arithmetic(self) -> NoReturn:
+        raise TypeError(
+            f"{self} is no rate and cannot be part of a sum, a product or an objective: compare "
+            f"it with a number, as in {self} <= 0.1"
+        )
+
+    def _has_no_groups(self, kind: str) -> NoReturn:
+        raise TypeError(f"{self} compares groups already: write {self} <= 0.1 without .{kind}()")

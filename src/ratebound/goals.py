@@ -17,19 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn import get_config
 from sklearn.metrics import make_scorer
 
-from ratebound.compile import (
-    MET_TOLERANCE,
-    Floats,
-    InfeasibleGoals,
-    RateProblem,
-    compile_goals,
-)
+from ratebound.compile import MET_TOLERANCE, InfeasibleGoals, compile_goals
 from ratebound.data import TRAIN, BoundData, Dataset, bind, missing
-from ratebound.data.arrays import alternatives, distinct_values, listed, quoted, row_count, vector
+from ratebound.data.arrays import distinct_values, listed, row_count, vector
+from ratebound.faces import faces
 from ratebound.rates import Constraint, GroupExtreme, Rate, RatesByGroup, RatioRate, error_rate
 from ratebound.report import Report, build_report
 
@@ -166,8 +160,8 @@ class Goals:
         kind = named[0]
         data = self._bind(kind, given[kind], X, y, sample_weight, baseline, columns, datasets)
         problem = compile_goals(self, data, attainable=False)
-        faces = _faces(kind, given[kind], problem, isinstance(datasets, str))
-        return build_report(problem, strict=faces.get("strict"), expected=faces.get("expected"))
+        found = faces(kind, given[kind], problem, isinstance(datasets, str))
+        return build_report(problem, strict=found.get("strict"), expected=found.get("expected"))
 
     def scorer(self) -> Any:
         """Return a scorer for GridSearchCV and the like: higher is better.
@@ -206,7 +200,7 @@ class Goals:
             "predictions", y_pred, None, y_true, sample_weight, baseline, columns, datasets
         )
         problem = compile_goals(self, data, attainable=False)
-        strict = _faces("predictions", y_pred, problem, isinstance(datasets, str))["strict"]
+        strict = faces("predictions", y_pred, problem, isinstance(datasets, str))["strict"]
         report = build_report(problem, strict=strict)
         objective = problem.objective_value(strict)
         if report.met:
@@ -374,121 +368,6 @@ def _check_bounds(constraints: tuple[Constraint, ...]) -> None:
 def _bound(constraint: Constraint) -> float:
     assert not isinstance(constraint.right, Rate)
     return float(constraint.right)
-
-
-# --- reading what a classifier says ---------------------------------------------------------------
-
-
-def _faces(kind: str, source: Any, problem: RateProblem, stacked: bool) -> dict[str, Floats]:
-    """Return P of the strict and the expected face, whichever the source knows."""
-    if kind == "model":
-        if not hasattr(source, "predict"):
-            raise TypeError(
-                f"a model has predict, and {source!r} has not; for arrays write predictions=, "
-                "scores= or probabilities="
-            )
-        faces = {"strict": _positives("predictions", _answers(source.predict, problem), problem)}
-        if hasattr(source, "positive_probability"):
-            answers = _answers(source.positive_probability, problem)
-            faces["expected"] = _positives("probabilities", answers, problem)
-        return faces
-    values = _by_dataset(kind, source, problem, stacked)
-    face = "expected" if kind == "probabilities" else "strict"
-    return {face: _positives(kind, values, problem)}
-
-
-def _answers(method: Any, problem: RateProblem) -> dict[str, NDArray[Any]]:
-    """Call the model once per X; return its answers by dataset."""
-    answers: dict[int, NDArray[Any]] = {}
-    values: dict[str, NDArray[Any]] = {}
-    for name in problem.reads:
-        dataset = problem.data.datasets[name]
-        if dataset.block not in answers:
-            X = problem.data.blocks[dataset.block]
-            what = f"{method.__name__} on dataset {quoted(name)}"
-            answer = vector(method(X), what)
-            _check_length(answer, row_count(X, "X"), what)
-            answers[dataset.block] = answer
-        answer = answers[dataset.block]
-        values[name] = answer if dataset.rows is None else answer[dataset.rows]
-    return values
-
-
-def _by_dataset(
-    kind: str, source: Any, problem: RateProblem, stacked: bool
-) -> dict[str, NDArray[Any]]:
-    """Return the arrays of a source by dataset, those that the goals read."""
-    datasets = problem.data.datasets
-    if stacked and not isinstance(source, Mapping):
-        whole = vector(source, kind)
-        _check_length(whole, row_count(problem.data.blocks[0], "X"), kind)
-        return {name: whole[datasets[name].rows] for name in problem.reads}
-    by_name = dict(source) if isinstance(source, Mapping) else {TRAIN: source}
-    for name in by_name:
-        if name not in datasets:
-            raise ValueError(
-                f"{kind} are given for dataset {quoted(name)}, which does not exist"
-                f"{alternatives(name, list(datasets))}"
-            )
-    values: dict[str, NDArray[Any]] = {}
-    for name in problem.reads:
-        if name not in by_name:
-            raise ValueError(
-                f"a goal is on dataset {quoted(name)}, and {kind} for it are missing: pass a "
-                f"mapping, {kind}={{{', '.join(f'{quoted(n)}: ...' for n in problem.reads)}}}"
-            )
-        what = f"{kind} of dataset {quoted(name)}"
-        values[name] = vector(by_name[name], what)
-        _check_length(values[name], datasets[name].n_rows, what)
-    return values
-
-
-def _positives(kind: str, values: Mapping[str, NDArray[Any]], problem: RateProblem) -> Floats:
-    data = problem.data
-    decided: dict[str, Floats] = {}
-    for name, array in values.items():
-        what = f"{kind} of dataset {quoted(name)}"
-        lacks = missing(array)
-        if lacks.any():
-            raise ValueError(f"{what}: row {int(lacks.argmax())} is NaN or missing")
-        if kind == "predictions":
-            decided[name] = _decisions(array, what, data)
-            continue
-        try:
-            numbers = array.astype(np.float64)
-        except (TypeError, ValueError):
-            example = array.tolist()[0]
-            raise TypeError(f"{what} must be numbers, not such as {example!r}") from None
-        if kind == "scores":
-            decided[name] = (numbers > 0.0).astype(np.float64)
-        else:
-            outside = (numbers < 0.0) | (numbers > 1.0)
-            if outside.any():
-                row = int(outside.argmax())
-                raise ValueError(
-                    f"{what} must be between 0 and 1, and row {row} is {numbers[row]:g}; scores "
-                    "around 0 go into scores="
-                )
-            decided[name] = numbers
-    return problem.positives_by_dataset(decided)
-
-
-def _decisions(predictions: NDArray[Any], what: str, data: BoundData) -> Floats:
-    found, codes = distinct_values(predictions, what)
-    classes = data.classes.tolist()
-    strangers = [value for value in found.tolist() if value not in classes]
-    if strangers:
-        raise ValueError(
-            f"{what} hold {listed(strangers)}, and the classes are {listed(classes)}; real numbers "
-            "go into scores= or probabilities="
-        )
-    positive = np.array([float(value == data.pos_label) for value in found.tolist()])
-    return positive[codes]
-
-
-def _check_length(values: NDArray[Any], n_rows: int, what: str) -> None:
-    if len(values) != n_rows:
-        raise ValueError(f"{what}: {len(values)} values for {n_rows} rows")
 
 
 def _distinct(sources: Iterable[Any]) -> list[Any]:

@@ -73,7 +73,8 @@ def best_cut(problem: RateProblem, rows: ScoredRows) -> Cut:
     is_cut = np.concatenate([[True], score - below > closeness])
     thresholds = np.concatenate([[score[0] + 1.0], 0.5 * (score + below)])[is_cut]
     thresholds[-1] = score[-1] - 1.0
-    sums = _Cuts(cell, weight, is_cut)
+    fixed = np.zeros(len(problem.cost)) if rows.fixed is None else rows.fixed
+    sums = _Cuts(cell, weight, is_cut, fixed)
 
     objective = problem.cost_constant + sums.of(problem.cost)
     violation = np.full(len(thresholds), -np.inf)
@@ -94,15 +95,19 @@ def best_cut(problem: RateProblem, rows: ScoredRows) -> Cut:
 
 @dataclass(frozen=True)
 class _Cuts:
-    """Rows in falling order of score, and which of the cuts 0..rows between them are allowed."""
+    """Rows in falling order of score, which of the cuts 0..rows between them are allowed, and P of
+    the cells that no cut changes.
+    """
 
     cell: npt.NDArray[np.int32]
     weight: Floats
     is_cut: npt.NDArray[np.bool_]
+    fixed: Floats
 
     def of(self, coefficients: Floats) -> Floats:
         """Return coefficients @ P at every allowed cut, for P the positive weight of every cell."""
-        steps = np.concatenate([[0.0], self.weight * coefficients[self.cell]])
+        start = float(coefficients @ self.fixed)
+        steps = np.concatenate([[start], self.weight * coefficients[self.cell]])
         return np.asarray(np.cumsum(steps)[self.is_cut])
 
 

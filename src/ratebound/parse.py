@@ -24,18 +24,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from ratebound.rates import (
-    CATALOGUE,
+    CALLABLE,
     Constraint,
     GroupExtreme,
     Rate,
     RatesByGroup,
     RatioRate,
+    ScoreGap,
 )
 from ratebound.terms import BARE_WORD, READ_AS_SOMETHING_ELSE, Value
 
 
-def parse_rate(text: str) -> Rate | RatioRate | RatesByGroup | GroupExtreme:
-    """The rate that `text` says: a linear rate, a ratio, a family, or the extreme of a family.
+def parse_rate(text: str) -> Rate | RatioRate | RatesByGroup | GroupExtreme | ScoreGap:
+    """The rate that `text` says: a linear rate, a ratio, a family, its extreme, or a score gap.
 
     Raises
     ------
@@ -170,9 +171,9 @@ class _Reader:
     def call(self, name: _Token) -> Any:
         if name.text == "between":
             self.fail("between is two goals: write each of them with <= or >=", name)
-        function = CATALOGUE.get(name.text)
+        function = CALLABLE.get(name.text)
         if function is None:
-            self.fail(f"there is no rate {name.text!r}{_nearest(name.text, CATALOGUE)}", name)
+            self.fail(f"there is no rate {name.text!r}{_nearest(name.text, CALLABLE)}", name)
         self.expect("(", f"as in {name.text}()")
         arguments: dict[str, Any] = {}
         while self.next.text != ")":

@@ -18,7 +18,9 @@ Every constraint is normalised so that tolerances mean the same for all of them:
     R >= g             g - R <= 0                 N / D >= k         k D - N <= 0
     .gap() <= g        r_a - r_b - g <= 0         .ratio() >= k      k r_b - r_a <= 0
 
-the last two for every ordered pair (a, b) of groups.
+the last two for every ordered pair (a, b) of groups. A goal on a score gap reads cells of its own,
+that hold no rows of the data (:mod:`ratebound.score_gaps`); what decisions say leaves their P
+unknown (NaN), and `with_score_gaps` fills it.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ from scipy import sparse
 
 from ratebound.data import BoundData
 from ratebound.rates import Constraint
+from ratebound.score_gaps import GapCells
 
 Floats = NDArray[np.float64]
 
@@ -89,13 +92,13 @@ class CompiledGoal:
     label, text, sense : str
     bound : float
         As written; 0 where the right side is a rate, which is then subtracted from the left.
-    kind : {"linear", "ratio", "min", "max", "gap", "group ratio"}
+    kind : {"linear", "ratio", "min", "max", "gap", "group ratio", "score gap"}
     rows : slice
         Its rows of the problem's table.
     row_labels : tuple of str
         One readable inequality per row.
     groups : tuple of str
-        One label per form.
+        One label per form; of a score gap, whose forms are signed differences, one per pair.
     pairs : ndarray of intp, shape (rows, 2)
         The forms (a, b) that a row compares; a == b where a row reads a single form.
     numerators : csr_array, shape (groups, cells); numerator_constants : ndarray, shape (groups,)
@@ -146,10 +149,16 @@ class CompiledGoal:
         return _divide(values, self.denominators @ P + self.denominator_constants)
 
     def values(self, P: Floats) -> dict[str, float]:
-        """Return the rate of each group; empty for a goal that is not a family."""
-        if not self.is_family:
+        """Return the rate of each group; empty for a goal that is not a family.
+
+        Of a score gap, the difference of each pair where there are several.
+        """
+        is_gap = self.kind == "score gap"
+        if not self.is_family or (is_gap and len(self.groups) == 1):
             return {}
-        return dict(zip(self.groups, self.rates(P).tolist(), strict=True))
+        rates = self.rates(P)
+        values = np.abs(rates) if is_gap else rates
+        return dict(zip(self.groups, values.tolist(), strict=True))
 
     def value(self, P: Floats) -> float:
         """Return the number that the user's bound is compared with; NaN where it is 0/0."""
@@ -166,6 +175,8 @@ class CompiledGoal:
             return high
         if self.kind == "gap":
             return high - low
+        if self.kind == "score gap":
+            return max(high, -low)
         return float(_divide(np.array([low]), np.array([high]))[0])
 
 
@@ -193,6 +204,8 @@ class RateProblem:
     reads : tuple of str
         The datasets that some goal reads.
     data : BoundData
+    score_gaps : tuple of GapCells
+        The cells of goals on score gaps, after all others.
     """
 
     blocks: tuple[RowBlock, ...]
@@ -208,6 +221,13 @@ class RateProblem:
     places: Mapping[str, int]
     reads: tuple[str, ...]
     data: BoundData
+    score_gaps: tuple[GapCells, ...] = ()
+
+    @property
+    def gap_cells(self) -> slice:
+        """The cells of all goals on score gaps."""
+        count = len(self.cell_weight)
+        return slice(self.score_gaps[0].first if self.score_gaps else count, count)
 
     def violations(self, P: Floats) -> Floats:
         """Return table @ P + offset: positive where a constraint row is not met."""
@@ -220,19 +240,33 @@ class RateProblem:
     def positives(self, block_values: Sequence[ArrayLike]) -> Floats:
         """Return P for decisions (0 or 1) or probabilities of a positive decision, per block."""
         P = np.zeros(len(self.cell_weight))
+        P[self.gap_cells] = np.nan
         for block, values in zip(self.blocks, block_values, strict=True):
             P += _sum_by_cell(block.cell, block.weight * np.asarray(values), len(P))
         return P
 
     def positives_by_dataset(self, values: Mapping[str, ArrayLike]) -> Floats:
         """Return P from one array per dataset; datasets that no goal reads may be left out."""
-        P = np.zeros(len(self.cell_weight))
+        P = self._sums(values)
+        P[self.gap_cells] = np.nan
+        return P
+
+    def with_score_gaps(self, P: Floats, scores: Mapping[str, ArrayLike]) -> Floats:
+        """Return P with the cells of score gaps filled, from the scores of every dataset."""
+        sums = self._sums(scores)
+        P = P.copy()
+        for gap in self.score_gaps:
+            P[gap.cells] = gap.positives(sums)
+        return P
+
+    def _sums(self, values: Mapping[str, ArrayLike]) -> Floats:
+        sums = np.zeros(len(self.cell_weight))
         for name in self.reads:
             bound = self.data.datasets[name]
             cell = self.blocks[self.places[name]].cell
             cell = cell if bound.rows is None else cell[bound.rows]
-            P += _sum_by_cell(cell, bound.weight * np.asarray(values[name]), len(P))
-        return P
+            sums += _sum_by_cell(cell, bound.weight * np.asarray(values[name]), len(sums))
+        return sums
 
 
 def _divide(above: Floats, below: Floats) -> Floats:

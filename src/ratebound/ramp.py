@@ -100,8 +100,9 @@ class ConvexProblem:
         for scale in self._balances(point.totals):
             totals = scale * point.totals
             direction = scale[0] * point.features[0] - scale[1] * point.features[1]
+            direction = direction + point.unbiased_features
             bound = (
-                0.5 * float(totals.sum())
+                0.5 * float(totals.sum() + point.unbiased_total)
                 - self.rows.squared_norm(direction) / (2 * self.alpha)
                 + fixed
             )
@@ -133,8 +134,10 @@ class ConvexProblem:
         for scale in self._balances(point.totals):
             totals = scale * point.totals
             direction = scale[0] * point.features[0] - scale[1] * point.features[1]
+            direction = direction + point.unbiased_features
             imbalance = abs(float(totals[0] - totals[1])) if self.fit_intercept else 0.0
-            room = 0.5 * float(totals.sum()) - float(self.bound @ multipliers) - 0.5 * imbalance
+            room = 0.5 * float(totals.sum() + point.unbiased_total) - 0.5 * imbalance
+            room -= float(self.bound @ multipliers)
             slope = np.sqrt(self.rows.squared_norm(direction)) + self.rows.largest_norm * imbalance
             if room > 1e-12 * float(np.abs(self.bound) @ multipliers):
                 with np.errstate(divide="ignore", over="ignore"):

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
 
+from ratebound.certify import Facts
 from ratebound.compile import compile_goals
 from ratebound.data import BoundData, bind, warn_of_bad_scaling
 from ratebound.goals import Goals
@@ -337,9 +338,18 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         blocks = [replace(block, X=arrays[id(block.X)]) for block in rates.blocks]
         # deferred, as it loads the compiler: `import ratebound` stays light
         from ratebound.kernel_model import fit_rows
+        from ratebound.rows.gaps import with_gap_rows
 
+        if rates.score_gaps and kernel.kind != "linear":
+            raise ValueError(
+                "score_gap() is about the mean rows of groups, which are linear in the features: "
+                'use kernel="linear"'
+            )
         source = fit_rows(kernel, blocks, len(rates.cost))
-        problem = self._ramp_problem(rates, data, source.rows)
+        parts = [(block.X, block.weight, block.cell) for block in blocks]
+        problem = self._ramp_problem(
+            rates, data, with_gap_rows(source.rows, rates.score_gaps, parts)
+        )
         fit, cut, rounds = self._solve(rates, problem)
         self._keep(rates, problem, fit, cut, rounds, source)
 
@@ -446,6 +456,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         rows = problem.rows
         strict = rows.decision_sums(fit.coef, fit.intercept - cut.threshold)
         expected = rows.ramp_sums(fit.coef, fit.intercept)
+        expected[rates.gap_cells] = strict[rates.gap_cells]  # scores are the same by both rules
         self.classes_ = classes
         self._keep_model(sign * fit.coef, source)
         self.threshold_shift_ = -sign * cut.threshold
@@ -456,6 +467,13 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         self.multipliers_ = {
             goal.label: _multipliers(goal, fit.solution.multipliers) for goal in rates.goals
         }
+        self._facts = None
+        if not rates.score_gaps:
+            free = self.multiplier_bound is None
+            self._facts = Facts.of(
+                rates, fit.problem, fit.coef,
+                first_price=problem.multiplier_bound if free else None,
+            )  # fmt: skip
         prices, unknown = _prices(rates, fit, expected)
         solution = fit.solution
         certificate = Certificate(
@@ -562,8 +580,9 @@ def _prices(
 
 def _notes(rates: RateProblem, strict: Floats) -> tuple[str, ...]:
     """What a reader of the report should know besides its numbers."""
-    total = float(rates.cell_weight.sum())
-    positive = float(strict.sum())
+    of_rows = slice(rates.gap_cells.start)
+    total = float(rates.cell_weight[of_rows].sum())
+    positive = float(strict[of_rows].sum())
     if positive <= 0 or positive >= total:
         which = "negatively" if positive <= 0 else "positively"
         return (f"every training row is decided {which}: of the cuts, only such a one will do",)

@@ -42,10 +42,24 @@ class Curvature:
 
 @dataclass(frozen=True)
 class DualPoint:
-    """Sums over a dual point p, clipped to its box, one entry a side: X' p, sum of p."""
+    """Sums over a dual point p, clipped to its box, one entry a side: X' p, sum of p.
+
+    Rows without a bias take no part in the balance of the two sides, so their sums stand apart.
+    """
 
     features: Floats  # (2, d)
     totals: Floats  # (2,)
+    unbiased_features: Floats | float = 0.0  # (d,), side 0 less side 1
+    unbiased_total: float = 0.0
+
+    def scaled(self, factor: float) -> DualPoint:
+        """The sums over factor * p."""
+        return DualPoint(
+            factor * self.features,
+            factor * self.totals,
+            factor * self.unbiased_features,
+            factor * self.unbiased_total,
+        )
 
 
 @dataclass(frozen=True)
@@ -89,11 +103,15 @@ class RowMatrix:
 
 
 class ScoredRows(NamedTuple):
-    """A number a row for the rows that take part in some rate; every entry (n,)."""
+    """A number a row for the rows that take part in some rate; every entry (n,).
+
+    `fixed` (cells,) is P of the cells that no cut of the scores changes, 0 for all others.
+    """
 
     score: Floats
     weight: Floats
     cell: npt.NDArray[np.int32]
+    fixed: Floats | None = None
 
 
 class Rows(Protocol):
@@ -103,7 +121,7 @@ class Rows(Protocol):
     n_cells: int
     cell_weight: Floats
     live_weight: Floats  # (2, cells), weight of the terms that the anchor left live
-    largest_norm: float  # the largest ||x|| of a row
+    largest_norm: float  # the largest ||x|| of a row with a bias
 
     def compact(self) -> Rows:
         """The same rows in coordinates of their span where those are fewer; else these rows."""

@@ -285,8 +285,7 @@ class _Run:
         multipliers = np.clip(multipliers, 0.0, problem.multiplier_bound)
         # Clipping is to the ceilings of exactly these multipliers, in units of the problem.
         point = self.rows.dual_point(problem.ceiling(multipliers) * self.cost_scale)
-        unscaled = type(point)(point.features / self.cost_scale, point.totals / self.cost_scale)
-        lower = problem.dual_bound(multipliers, unscaled, best.upper)
+        lower = problem.dual_bound(multipliers, point.scaled(1.0 / self.cost_scale), best.upper)
         if lower > best.lower:
             best.lower = lower
             best.multipliers = multipliers

@@ -1,6 +1,6 @@
 """Minimisers over (coef, intercept) for fixed multipliers: weighted support vector machines.
 
-For multipliers v the Lagrangian of the convex problem (Equation 4 of the paper)::
+For multipliers v the Lagrangian of the convex problem (Equation 7 of the paper)::
 
     Psi = <cost + v @ constraints, H> + constant + alpha/2 ||coef||^2 - <bound, v>
 
