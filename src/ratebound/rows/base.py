@@ -24,7 +24,8 @@ class Curvature:
 
     Attributes
     ----------
-    gram : (d, d) X' D X
+    gram : (d, d) X' D X, or None where it is too large to be formed
+    diagonal : (d,) its diagonal
     border : (d,) X' D 1, the bias's column
     bias : 1' D 1
     cross : (2, cells, d) or fewer slots, the columns through which a ceiling's step acts on coef
@@ -32,7 +33,8 @@ class Curvature:
     inverse : (2, cells), the curvature of the ceilings themselves
     """
 
-    gram: Floats
+    gram: Floats | None
+    diagonal: Floats
     border: Floats
     bias: float
     cross: Floats
@@ -151,6 +153,23 @@ class Rows(Protocol):
 
     def curvature(self, ceiling: Floats, wanted: npt.NDArray[np.bool_]) -> Curvature:
         """Second-order sums; ``cross`` only for the (side, cell) that are wanted."""
+        ...
+
+    def curvature_product(self, vector: Floats) -> Floats:
+        """X' D X and its border by the bias, times a vector (d + 1,), for the last D measured."""
+        ...
+
+    def smooth(
+        self, coef: Floats, intercept: float, ceiling: Floats, barrier: float
+    ) -> Target:
+        """Sums over duals and hinges where all terms lie on the path of their scores.
+
+        `smooth_curvature` then tells their second-order sums.
+        """
+        ...
+
+    def smooth_curvature(self, wanted: npt.NDArray[np.bool_]) -> Curvature:
+        """Second-order sums at the point that `smooth` was last asked about."""
         ...
 
     def target(self, ceiling: Floats, target: float) -> Target:

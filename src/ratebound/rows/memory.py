@@ -34,6 +34,9 @@ from ratebound.rows.base import (
 CHUNK_ROWS = 8192
 GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
 GRAM_BUFFER = 2**19  # entries of X scaled at a time for a dense X'DX
+LARGEST_GRAM = 2048  # features up to which X'DX is formed; above, it is only multiplied with
+STRAIGHT = 1e-5  # curvature of a row, relative to the largest, that products with X'DX leave out
+PRODUCT_GROUPS = 8  # partial sums of a product with X'DX
 STEP_LEVELS = 64  # step lengths k / STEP_LEVELS at which the blocked terms are counted
 NEGLIGIBLE = 1e-13  # curvature of a row, relative to the largest, below which X'DX leaves it out
 
@@ -147,7 +150,7 @@ class MemoryRows:
 
     def compact(self) -> MemoryRows:
         """Rows in coordinates of their span where there are fewer rows than columns."""
-        if self.n_used >= self.n_features:
+        if self.n_used >= min(self.n_features, LARGEST_GRAM + 1):
             return self
         if self._compact is None:
             from ratebound.rows.span import SpanRows
@@ -185,9 +188,12 @@ class MemoryRows:
         """Return function of every chunk, in order; threads where there is more than one chunk."""
         if len(self.chunks) == 1 or self.threads == 1:
             return [function(chunk) for chunk in self.chunks]
+        return list(self._executor().map(function, self.chunks))
+
+    def _executor(self) -> ThreadPoolExecutor:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads)
-        return list(self._pool.map(function, self.chunks))
+        return self._pool
 
     def _largest_norm(self) -> float:
         largest = 0.0
@@ -328,7 +334,27 @@ class MemoryRows:
             return inverse
 
         inverse: Floats = np.sum(self._map(measure), axis=0)
-        gram, border = self._gram(curvature)
+        return self._second_order(curvature, factors, inverse, wanted)
+
+    def _second_order(
+        self,
+        curvature: Floats,
+        factors: Floats,
+        inverse: Floats,
+        wanted: npt.NDArray[np.bool_],
+    ) -> Curvature:
+        bias = float(curvature.sum())
+        gram = None
+        if self.n_features <= LARGEST_GRAM:
+            gram, border = self._gram(curvature)
+            diagonal = np.diagonal(gram)
+        else:
+            diagonal, border = self._diagonal(curvature)
+            # near the end few rows bend: products read these, and of the others the diagonal
+            bent = curvature > STRAIGHT * float(curvature.max(initial=0.0))
+            self._bent = np.where(bent, curvature, 0.0)
+            straight = self._diagonal(np.where(bent, 0.0, curvature))[0]
+            self._straight = np.append(straight, bias - float(self._bent.sum()))
         slots = np.where(wanted, np.cumsum(wanted).reshape(wanted.shape) - 1, -1)
         used = self.cell >= 0
         cross_bias = np.array(
@@ -338,8 +364,87 @@ class MemoryRows:
             ]
         )
         return Curvature(
-            gram, border, float(curvature.sum()), self._by_cell(factors, slots), cross_bias, inverse
-        )
+            gram, diagonal, border, bias, self._by_cell(factors, slots),
+            cross_bias, inverse,
+        )  # fmt: skip
+
+    def smooth(
+        self, coef: Floats, intercept: float, ceiling: Floats, barrier: float
+    ) -> Target:
+        """Sums over duals and hinges where all terms lie on the path of their scores."""
+        scores = self._compute_scores(coef, intercept, self.scores)
+        gradient = np.empty((1, self.n_rows))
+        curvature, factors = np.empty(self.n_rows), np.empty((2, self.n_rows))
+
+        def work(chunk: Chunk) -> Floats:
+            sums = np.zeros((2, 2, self.n_cells))
+            kernels.smooth_terms(
+                scores, self.weight, self.cell, self.live, ceiling, barrier,
+                chunk.span.start, chunk.span.stop, gradient[0], curvature, factors,
+                sums[0], sums[1],
+            )  # fmt: skip
+            return sums
+
+        sums = np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
+        self._smoothed = curvature, factors, sums[1]
+        return Target(self._transpose(gradient)[0], float(gradient.sum()), sums[0])
+
+    def smooth_curvature(self, wanted: npt.NDArray[np.bool_]) -> Curvature:
+        """Second-order sums at the point that `smooth` was last asked about."""
+        return self._second_order(*self._smoothed, wanted)
+
+    def _in_groups(self, function: Callable[[slice], Floats]) -> Floats:
+        """Sum of a function over a few groups of chunks, for sums too large for one a chunk."""
+        count = min(len(self.chunks), PRODUCT_GROUPS)
+        bounds = np.linspace(0, len(self.chunks), count + 1).astype(int)
+        groups = [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
+        if count == 1 or self.threads == 1:
+            parts = [function(group) for group in groups]
+        else:
+            parts = list(self._executor().map(function, groups))
+        return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
+
+    def curvature_product(self, vector: Floats) -> Floats:
+        """X' D X and its border by the bias, times a vector (d + 1,), for the last D measured.
+
+        Rows whose curvature is negligible are counted in the diagonal only.
+        """
+        curvature = self._bent
+
+        def work(group: slice) -> Floats:
+            out = np.zeros(self.n_features + 1)
+            for chunk in self.chunks[group]:
+                if isinstance(chunk.X, Sparse):
+                    kernels.csr_curvature_product(
+                        *chunk.X, curvature, vector, chunk.first, chunk.last, chunk.offset, out
+                    )
+                else:
+                    part = chunk.X[chunk.first : chunk.last]
+                    scores = curvature[chunk.span] * (part @ vector[:-1] + vector[-1])
+                    out[:-1] += scores @ part
+                    out[-1] += scores.sum()
+            return out
+
+        return self._in_groups(work) + self._straight * vector
+
+    def _diagonal(self, curvature: Floats) -> tuple[Floats, Floats]:
+        """The diagonal of X' diag(curvature) X, and X' curvature."""
+
+        def work(group: slice) -> Floats:
+            out = np.zeros((2, self.n_features))
+            for chunk in self.chunks[group]:
+                if isinstance(chunk.X, Sparse):
+                    kernels.csr_diagonal(
+                        *chunk.X, curvature, chunk.first, chunk.last, chunk.offset, out
+                    )
+                else:
+                    part = chunk.X[chunk.first : chunk.last]
+                    out[0] += np.einsum("i,ij,ij->j", curvature[chunk.span], part, part)
+                    out[1] += curvature[chunk.span] @ part
+            return out
+
+        diagonal, border = self._in_groups(work)
+        return diagonal, border
 
     def _gram(self, curvature: Floats) -> tuple[Floats, Floats]:
         """X' diag(curvature) X and X' curvature."""
@@ -364,9 +469,7 @@ class MemoryRows:
             return total, border
 
         if groups > 1 and self.threads > 1 and isinstance(self.chunks[0].X, Sparse):
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self.threads)
-            parts = list(self._pool.map(work, range(groups)))
+            parts = list(self._executor().map(work, range(groups)))
         else:
             parts = [work(group) for group in range(groups)]
         total = parts[0][0]

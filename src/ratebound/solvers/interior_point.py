@@ -34,7 +34,7 @@ import scipy.sparse
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Floats, Rows
 from ratebound.solvers.base import Solution, Start, Status, Stop
-from ratebound.solvers.newton import CONSTRAINT_SHARE, BorderedSystem, Units
+from ratebound.solvers.newton import CONSTRAINT_SHARE, Units, newton_system
 
 INITIAL_BARRIER = 0.25
 MULTIPLIER_START = 0.1
@@ -50,6 +50,7 @@ AHEAD = 1e-3  # barrier aimed at, at least, as a share of the gap per term
 OUTLIERS = 3e-2  # share of the terms' weight that need not shorten a step
 GAIN = 1.5  # how much farther a step must reach without the outliers to leave them behind
 KEPT = 0.3  # share of a variable that an outlier keeps at least in a step
+ACCURACY = 1e-2  # of a direction where the system is solved by iteration
 NEW_CONSTRAINTS = 32  # violated constraints that enter at a time
 
 
@@ -253,7 +254,6 @@ class _Run:
         self.ceiling = self._ceiling(self.cost, self.multipliers)
         touched = np.asarray(self.table.sum(axis=0)).reshape(self.cost.shape) > 0
         self.wanted = touched & (self.rows.live_weight > 0)
-        self.wanted_table = self.table[:, self.wanted.ravel()]
         weight = self.rows.live_weight[self.ceiling > 0].sum()
         self.count = 2.0 * float(weight) + 2.0 * len(self.active) * self.constraint_weight
         self.rows.begin(self.coef, self.intercept, self.ceiling, self.barrier)
@@ -332,14 +332,11 @@ class _Run:
 
     def _factorise(self) -> None:
         sums = self.rows.curvature(self.ceiling, self.wanted)
-        self.system = BorderedSystem(
-            sums,
-            self.alpha,
-            self.table,
-            self.wanted_table,
+        self.system = newton_system(
+            self.rows, sums, self.alpha, self.table, self.wanted,
             self.slack / self.multipliers + self.excess / self.room,
-            self.problem.fit_intercept,
-        )
+            self.problem.fit_intercept, ACCURACY,
+        )  # fmt: skip
 
     def _direction(self, target: float, slack_extra: Floats, excess_extra: Floats) -> _Direction:
         """Newton direction for products target (omega target), with these second-order terms."""
