@@ -349,42 +349,54 @@ def dual_terms(weights, cells, live, ceiling, first, last, dual, out, totals):
 
 @compiled
 def smooth_terms(
-    scores, weights, cells, live, ceiling, barrier, first, last,
-    gradient, curvature, factors, hinges, inverse,
+    scores, score_step, step, weights, cells, live, ceiling, barrier, first, last,
+    gradient, curvature, factors, hinges, inverse, slope,
 ):
     """Hinge, dual variable and their derivatives, for every term exactly on the path of its score.
 
     With T the ceiling, u = 1/2 + sign z and root = sqrt(T^2 u^2 + 4 barrier^2), hinge and dual are
     those of `central_hinge`, and d dual / du = T^2 barrier / (root (2 barrier + root)),
     d dual / dT = d hinge / du = (1 + T u / root) / 2, -d hinge / dT = (barrier + 2 barrier^2 / root)
-    / T^2. Sums have the meaning that they have for `term_curvature` and `newton_target`.
+    / T^2. Sums have the meaning that they have for `term_curvature` and `newton_target`; scores are
+    taken at scores + step * score_step, and slope[0] collects the derivative by the step.
     """
+    along = 0.0
+    double = 2.0 * barrier
     for i in range(first, last):
-        slope = 0.0
+        pull = 0.0
         bend = 0.0
+        score = scores[i] + step * score_step[i]
         for side in range(2):
             factors[side, i] = 0.0
             if not live[i] & (1 + side) or ceiling[side, cells[i]] <= 0.0:
                 continue
             top = ceiling[side, cells[i]]
-            u = 0.5 + (scores[i] if side == 0 else -scores[i])
-            h, slack = central_hinge(u, top, barrier)
-            tilt = top * u
-            root = np.sqrt(tilt * tilt + 4.0 * barrier * barrier)
-            if tilt >= 0.0:
-                share = 0.5 * (1.0 + tilt / root)
+            u = 0.5 + (score if side == 0 else -score)
+            tilt = top * abs(u)
+            root = np.sqrt(tilt * tilt + double * double)
+            # written so that no digits are lost on either side of u = 0
+            near = barrier + barrier * double / (root + tilt)
+            per_root = 1.0 / root
+            per_sum = 1.0 / (double + root)
+            hinge = near / top
+            if u >= 0.0:
+                hinge += u
+                dual = 0.5 * top * (1.0 + tilt * per_sum)
+                share = 0.5 * (1.0 + tilt * per_root)
             else:
-                share = 2.0 * barrier * barrier / (root * (root - tilt))
-            dual = barrier / slack
-            slope += dual if side == 0 else -dual
-            bend += top * top * barrier / (root * (2.0 * barrier + root))
+                dual = top * near * per_sum
+                share = (near - barrier) * per_root
+            pull += dual if side == 0 else -dual
+            bend += top * top * barrier * per_root * per_sum
             factors[side, i] = weights[i] * share if side == 0 else -weights[i] * share
-            hinges[side, cells[i]] += weights[i] * h
-            inverse[side, cells[i]] += weights[i] * (barrier + 2.0 * barrier * barrier / root) / (
-                top * top
+            hinges[side, cells[i]] += weights[i] * hinge
+            inverse[side, cells[i]] += (
+                weights[i] * (barrier + barrier * double * per_root) / (top * top)
             )
-        gradient[i] = weights[i] * slope
+        gradient[i] = weights[i] * pull
+        along += weights[i] * pull * score_step[i]
         curvature[i] = weights[i] * bend
+    slope[0] += along
 
 
 @compiled

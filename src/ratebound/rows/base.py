@@ -60,6 +60,22 @@ class Target:
 
 
 @dataclass(frozen=True)
+class Smooth:
+    """Sums over terms that lie exactly on the central path of their scores.
+
+    Attributes
+    ----------
+    hinges : (2, cells)
+    inverse : (2, cells), -d hinges / d ceiling
+    slope : float, derivative of the terms' sum along the step of the scores
+    """
+
+    hinges: Floats
+    inverse: Floats
+    slope: float
+
+
+@dataclass(frozen=True)
 class StepLengths:
     """How far a direction goes, and complementarity along it: now + linear*s + quadratic*s^2."""
 
@@ -131,6 +147,10 @@ class Rows(Protocol):
         """Choose the live sides at this anchor; weight of the dead ones, (2, cells)."""
         ...
 
+    def choose_sides(self) -> Floats:
+        """The same at the scores as they stand, which `smooth_move` may have moved."""
+        ...
+
     def ramp_sums(self, coef: Floats, intercept: float) -> Floats:
         """Sum per cell of weight * ramp(z): the expected weight of positive decisions."""
         ...
@@ -159,17 +179,27 @@ class Rows(Protocol):
         """X' D X and its border by the bias, times a vector (d + 1,), for the last D measured."""
         ...
 
-    def smooth(
-        self, coef: Floats, intercept: float, ceiling: Floats, barrier: float
-    ) -> Target:
-        """Sums over duals and hinges where all terms lie on the path of their scores.
+    def smooth(self, ceiling: Floats, barrier: float, step: float = 0.0) -> Smooth:
+        """Sums over terms on the path of their scores, these being those of the anchor.
 
-        `smooth_curvature` then tells their second-order sums.
+        Or those of the anchor and ``step`` times the step that `smooth_direction` was told.
         """
+        ...
+
+    def smooth_gradient(self) -> tuple[Floats, float]:
+        """Sums of sign * dual * (x, 1) at the point that `smooth` was last asked about."""
         ...
 
     def smooth_curvature(self, wanted: npt.NDArray[np.bool_]) -> Curvature:
         """Second-order sums at the point that `smooth` was last asked about."""
+        ...
+
+    def smooth_direction(self, coef: Floats, intercept: float) -> None:
+        """Compute the step of the scores that belongs to this step of the model."""
+        ...
+
+    def smooth_move(self, step: float) -> None:
+        """Move the scores along their step."""
         ...
 
     def target(self, ceiling: Floats, target: float) -> Target:

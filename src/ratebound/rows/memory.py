@@ -27,6 +27,7 @@ from ratebound.rows.base import (
     Floats,
     RowMatrix,
     ScoredRows,
+    Smooth,
     StepLengths,
     Target,
 )
@@ -146,6 +147,7 @@ class MemoryRows:
         self.scores: Floats = np.zeros(self.n_rows)
         self.largest_norm = self._largest_norm()
         self._state: tuple[Floats, ...] | None = None
+        self._smoothed: Floats | None = None
         self._compact: MemoryRows | None = None
 
     def compact(self) -> MemoryRows:
@@ -244,13 +246,17 @@ class MemoryRows:
 
     def set_anchor(self, coef: Floats, intercept: float) -> Floats:
         """Choose the live sides at this anchor; weight of the dead ones, (2, cells)."""
-        scores = self._compute_scores(coef, intercept, self.scores)
+        self._compute_scores(coef, intercept, self.scores)
+        return self.choose_sides()
+
+    def choose_sides(self) -> Floats:
+        """The same at the scores as they stand."""
 
         def work(chunk: Chunk) -> Floats:
             dead = np.zeros((2, self.n_cells))
             span = chunk.span
             kernels.choose_sides(
-                scores, self.weight, self.cell, span.start, span.stop, self.live, dead
+                self.scores, self.weight, self.cell, span.start, span.stop, self.live, dead
             )
             return dead
 
@@ -368,30 +374,51 @@ class MemoryRows:
             cross_bias, inverse,
         )  # fmt: skip
 
-    def smooth(
-        self, coef: Floats, intercept: float, ceiling: Floats, barrier: float
-    ) -> Target:
-        """Sums over duals and hinges where all terms lie on the path of their scores."""
-        scores = self._compute_scores(coef, intercept, self.scores)
-        gradient = np.empty((1, self.n_rows))
-        curvature, factors = np.empty(self.n_rows), np.empty((2, self.n_rows))
+    # ---- the smooth hinge ------------------------------------------------------------------------
+
+    def smooth(self, ceiling: Floats, barrier: float, step: float = 0.0) -> Smooth:
+        """Sums over terms on the path of the anchor's scores, or of scores along their step."""
+        if self._smoothed is None:
+            self._smoothed = np.empty((4, self.n_rows))
+            self._score_step = np.zeros(self.n_rows)
+        smoothed = self._smoothed
 
         def work(chunk: Chunk) -> Floats:
-            sums = np.zeros((2, 2, self.n_cells))
+            sums = np.zeros(4 * self.n_cells + 1)
+            by_cell = sums[1:].reshape(2, 2, self.n_cells)
             kernels.smooth_terms(
-                scores, self.weight, self.cell, self.live, ceiling, barrier,
-                chunk.span.start, chunk.span.stop, gradient[0], curvature, factors,
-                sums[0], sums[1],
+                self.scores, self._score_step, step, self.weight, self.cell, self.live, ceiling,
+                barrier, chunk.span.start, chunk.span.stop, smoothed[0], smoothed[1], smoothed[2:],
+                by_cell[0], by_cell[1], sums[:1],
             )  # fmt: skip
             return sums
 
         sums = np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
-        self._smoothed = curvature, factors, sums[1]
-        return Target(self._transpose(gradient)[0], float(gradient.sum()), sums[0])
+        hinges, self._inverse = sums[1:].reshape(2, 2, self.n_cells)
+        return Smooth(hinges, self._inverse, float(sums[0]))
+
+    def smooth_gradient(self) -> tuple[Floats, float]:
+        """Sums of sign * dual * (x, 1) at the point that `smooth` was last asked about."""
+        gradient = self._smooth[:1]
+        return self._transpose(gradient)[0], float(gradient.sum())
 
     def smooth_curvature(self, wanted: npt.NDArray[np.bool_]) -> Curvature:
         """Second-order sums at the point that `smooth` was last asked about."""
-        return self._second_order(*self._smoothed, wanted)
+        return self._second_order(self._smooth[1], self._smooth[2:], self._inverse, wanted)
+
+    def smooth_direction(self, coef: Floats, intercept: float) -> None:
+        """Compute the step of the scores that belongs to this step of the model."""
+        self._compute_scores(coef, intercept, self._score_step)
+
+    def smooth_move(self, step: float) -> None:
+        """Move the scores along their step."""
+        self.scores += step * self._score_step
+
+    @property
+    def _smooth(self) -> Floats:
+        if self._smoothed is None:
+            raise RuntimeError("smooth() comes before its gradient and its curvature")
+        return self._smoothed
 
     def _in_groups(self, function: Callable[[slice], Floats]) -> Floats:
         """Sum of a function over a few groups of chunks, for sums too large for one a chunk."""
