@@ -21,6 +21,8 @@ ANCHORED = float(os.environ.get("AN","0.05"))  # barrier above which the anchor 
 CENTRED = float(os.environ.get("CE","0.1"))
 SHRINK = float(os.environ.get("SH","0.5"))
 SHIFT = os.environ.get("SHIFT","1")=="1"
+POWER = float(os.environ.get('PW','2'))
+ST = float(os.environ.get('ST','0.25'))
 MULTIPLIER_START = 0.1
 ACCURACY = 1e-2
 SLOPE = float(os.environ.get('SL','0.3'))
@@ -81,7 +83,7 @@ class _Run:
         self.slack, self.excess = spread / v, spread / (self.highest - v)
         sums = self._smooth(v, 0.0)
         if SHIFT:
-            self.shift = self._residual(sums, v) / self.barrier
+            self.shift = self._residual(sums, v)
         count = self.problem.fit_intercept
         steps = 0
         while steps < self.max_iter:
@@ -118,7 +120,7 @@ class _Run:
             self.rows.smooth_move(step)
             centred = decrement / (self.barrier * self.terms_weight)
             if DEBUG: print(f"{steps:3d} mu {self.barrier:.2e} dec/muW {centred:.2e} dual part {residual @ dv/(self.barrier * self.terms_weight):.1e} step {step:.3f} trials {trial} passes {self.passes} v {np.round(self.multipliers,3)[:6]} slope {slope/decrement:.2f}")
-            if centred <= CENTRED and step >= 0.5:
+            if centred <= CENTRED and step >= ST:
                 if self.barrier <= LAST_BARRIER:
                     break
                 self.barrier *= SHRINK
@@ -137,4 +139,4 @@ class _Run:
     def _residual(self, sums, v):
         value = self.table @ sums.hinges.ravel() - self.bound
         value += self.weight * self.barrier * (1 / v - 1 / (self.highest - v))
-        return value - self.shift * self.barrier
+        return value - self.shift * (self.barrier / FIRST_BARRIER) ** POWER
