@@ -32,12 +32,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from ratebound.ramp import RampProblem
 from ratebound.rows.base import Floats, Rows, Smooth
 from ratebound.solvers.base import Start
-from ratebound.solvers.newton import CONSTRAINT_SHARE, Units, newton_system
+from ratebound.solvers.newton import CONSTRAINT_SHARE, Units, newton_system, scaled_table
 
 FIRST_BARRIER = 0.25
 LAST_BARRIER = 2.5e-4
@@ -158,9 +157,9 @@ class _Path:
     def _activate(self, entering: npt.NDArray[np.int64]) -> None:
         """Take these constraints into the system."""
         self.active = np.append(self.active, entering)
-        scale = self.units.constraints[self.active]
-        table = self.problem.constraints[self.active]
-        self.table = scipy.sparse.csr_array(scipy.sparse.diags_array(scale) @ table)
+        self.table = scaled_table(
+            self.problem.constraints[self.active], self.units.constraints[self.active]
+        )
         touched = np.asarray(self.table.sum(axis=0)).reshape(self.cost.shape) > 0
         self.wanted = touched & (self.problem.rows.cell_weight > 0)
         highest = self.highest[entering]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ratebound.homotopy import Homotopy
+from ratebound.homotopy import Homotopy, Tracked
 from ratebound.ramp import RampProblem
 from ratebound.rows.base import Floats
 from ratebound.solvers.base import ConvexProblem, Solution, Solver, Start, Status
@@ -200,7 +200,7 @@ class Majorization:
         gap = max(LOOSEST_GAP, self.tol)
         followed = ""
         if start is None and self.homotopy is not None:
-            tracked = self.homotopy.run(problem, late)
+            problem, tracked = self._follow(problem, self.homotopy, late)
             followed = f"{tracked.steps} Newton steps of the homotopy"
             if tracked.start is None:
                 followed += f", which stalled: {tracked.stalled}"
@@ -285,6 +285,26 @@ class Majorization:
             current.coef, current.intercept, current.objective, current.violation, solution,
             problem, violations, radius, tuple(history), converged, why, stopped,
         )  # fmt: skip
+
+    def _follow(
+        self, problem: RampProblem, homotopy: Homotopy, late: Callable[[], bool]
+    ) -> tuple[RampProblem, Tracked]:
+        """Follow the homotopy; once more at a lower price where it pays for the bounds' slack."""
+        tracked = homotopy.run(problem, late)
+        if tracked.start is None or not self.adapt_price:
+            return problem, tracked
+        largest = float(np.max(tracked.start.multipliers, initial=0.0))
+        if largest < SATURATED * problem.multiplier_bound:
+            return problem, tracked
+        cheaper = problem.priced(problem.multiplier_bound / PRICE_GROWTH)
+        again = homotopy.run(cheaper, late)
+        again = replace(again, steps=again.steps + tracked.steps)
+        if again.start is not None:
+            there = _Point.at(problem, again.start.coef, again.start.intercept)
+            here = _Point.at(problem, tracked.start.coef, tracked.start.intercept)
+            if _better(here, there, self.tol) is there:
+                return cheaper, again
+        return problem, replace(tracked, steps=again.steps)
 
     def _descend(
         self,

@@ -187,10 +187,22 @@ class MemoryRows:
     # ---- running over chunks -------------------------------------------------------------------
 
     def _map(self, function: Callable[[Chunk], Result]) -> list[Result]:
-        """Return function of every chunk, in order; threads where there is more than one chunk."""
+        """Return function of every chunk, in order; every thread takes a run of chunks."""
         if len(self.chunks) == 1 or self.threads == 1:
             return [function(chunk) for chunk in self.chunks]
-        return list(self._executor().map(function, self.chunks))
+        bounds = np.linspace(0, len(self.chunks), self.threads + 1).astype(int)
+
+        def work(first: int, last: int) -> list[Result]:
+            return [function(chunk) for chunk in self.chunks[first:last]]
+
+        # the calling thread takes a run too: handing one over costs as much as a short pass
+        others = [
+            self._executor().submit(work, int(a), int(b)) for a, b in itertools.pairwise(bounds[1:])
+        ]
+        results = work(0, int(bounds[1]))
+        for other in others:
+            results += other.result()
+        return results
 
     def _executor(self) -> ThreadPoolExecutor:
         if self._pool is None:
@@ -495,7 +507,7 @@ class MemoryRows:
                     total, border = _dense_gram(chunk, curvature, negligible, total, border)
             return total, border
 
-        if groups > 1 and self.threads > 1 and isinstance(self.chunks[0].X, Sparse):
+        if groups > 1 and self.threads > 1:
             parts = list(self._executor().map(work, range(groups)))
         else:
             parts = [work(group) for group in range(groups)]

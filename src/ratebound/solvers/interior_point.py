@@ -29,12 +29,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Floats, Rows
 from ratebound.solvers.base import Solution, Start, Status, Stop
-from ratebound.solvers.newton import CONSTRAINT_SHARE, Units, newton_system
+from ratebound.solvers.newton import CONSTRAINT_SHARE, Units, newton_system, scaled_table
 
 INITIAL_BARRIER = 0.25
 MULTIPLIER_START = 0.1
@@ -236,8 +235,7 @@ class _Run:
         """Take these constraints into the system and recompute the terms centrally."""
         self.active = np.sort(active).astype(np.int64)
         scale = self.constraint_scale[self.active]
-        table = self.problem.constraints[self.active]
-        self.table = scipy.sparse.csr_array(scipy.sparse.diags_array(scale) @ table)
+        self.table = scaled_table(self.problem.constraints[self.active], scale)
         self.bound = self.problem.bound[self.active] * scale
         highest = self.highest[self.active]
         spread = self.constraint_weight * self.barrier

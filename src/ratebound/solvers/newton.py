@@ -21,6 +21,15 @@ from ratebound.rows.base import Curvature, Floats, Rows
 REFINEMENTS = 1
 MOST_PRODUCTS = 500  # of a system solved by iteration
 CONSTRAINT_SHARE = 1e-3  # weight of a constraint in the barrier, as a share of that of all terms
+SMALL_TABLE = 4096  # entries up to which a table is dense, as SciPy's sparse products take longer
+
+Table = Floats | scipy.sparse.csr_array
+
+
+def scaled_table(constraints: scipy.sparse.csr_array, scale: Floats) -> Table:
+    """Constraint coefficients times a factor a constraint, dense where they are few."""
+    table = scipy.sparse.csr_array(scipy.sparse.diags_array(scale) @ constraints)
+    return table.toarray() if np.prod(table.shape) <= SMALL_TABLE else table
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ def newton_system(
     rows: Rows,
     sums: Curvature,
     alpha: float,
-    table: scipy.sparse.csr_array,
+    table: Table,
     wanted: npt.NDArray[np.bool_],
     diagonal: Floats,
     fit_intercept: bool,
@@ -91,7 +100,7 @@ def newton_system(
     rows : Rows, that measured the sums
     sums : Curvature, with cross sums of the wanted (side, cell) only
     alpha : float
-    table : csr_array (m, 2 * cells), constraint coefficients
+    table : array or csr_array (m, 2 * cells), constraint coefficients
     wanted : (2, cells), which (side, cell) some constraint reads
     diagonal : (m,), what the constraints' own slacks add to the last block
     fit_intercept : bool
@@ -102,8 +111,12 @@ def newton_system(
     border[: rows.n_features] = (table[:, wanted.ravel()] @ sums.cross).T
     if fit_intercept:
         border[rows.n_features] = table @ sums.cross_bias.ravel()
-    inverse = scipy.sparse.diags_array(sums.inverse.ravel())
-    block = (table @ inverse @ table.T).toarray() + np.diag(diagonal)
+    if isinstance(table, np.ndarray):
+        block = (table * sums.inverse.ravel()) @ table.T
+    else:
+        inverse = scipy.sparse.diags_array(sums.inverse.ravel())
+        block = (table @ inverse @ table.T).toarray()
+    block[np.diag_indices(len(diagonal))] += diagonal
     if sums.gram is not None:
         return BorderedSystem(_model_block(sums, alpha, fit_intercept), border, block)
     size = rows.n_features
