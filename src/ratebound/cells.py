@@ -57,10 +57,10 @@ def read_column(dataset: BoundDataset, name: str) -> CodedColumn:
         missing = np.isnat(entries)
         entries = np.datetime_as_string(entries, unit="auto").astype(object)
         entries[missing] = None
-    found: dict[Any, int] = {}
     try:
         listed = entries.tolist()
-        codes = np.fromiter((found.setdefault(v, len(found)) for v in listed), np.intp, len(listed))
+        found: dict[Any, int] = {value: code for code, value in enumerate(dict.fromkeys(listed))}
+        codes = np.fromiter(map(found.__getitem__, listed), np.intp, len(listed))
     except TypeError as error:
         raise TypeError(
             f"column {name!r} of dataset {dataset.name!r} holds values that cannot be groups "

@@ -344,6 +344,91 @@ def dual_terms(weights, cells, live, ceiling, first, last, dual, out, totals):
                 totals[side] += value
 
 
+# ---- the smooth hinge: the central path's variables as functions of score and ceiling ----
+
+
+@compiled
+def smooth_terms(
+    scores, score_step, step, weights, cells, live, ceiling, barrier, first, last,
+    gradient, curvature, factors, hinges, inverse, slope,
+):
+    """Hinge, dual variable and their derivatives, for every term exactly on the path of its score.
+
+    With T the ceiling, u = 1/2 + sign z and root = sqrt(T^2 u^2 + 4 barrier^2), hinge and dual are
+    those of `central_hinge`, and d dual / du = T^2 barrier / (root (2 barrier + root)),
+    d dual / dT = d hinge / du = (1 + T u / root) / 2, -d hinge / dT = (barrier + 2 barrier^2 / root)
+    / T^2. Sums have the meaning that they have for `term_curvature` and `newton_target`; scores are
+    taken at scores + step * score_step, and slope[0] collects the derivative by the step.
+    """
+    along = 0.0
+    double = 2.0 * barrier
+    for i in range(first, last):
+        pull = 0.0
+        bend = 0.0
+        score = scores[i] + step * score_step[i]
+        for side in range(2):
+            factors[side, i] = 0.0
+            if not live[i] & (1 + side) or ceiling[side, cells[i]] <= 0.0:
+                continue
+            top = ceiling[side, cells[i]]
+            u = 0.5 + (score if side == 0 else -score)
+            tilt = top * abs(u)
+            root = np.sqrt(tilt * tilt + double * double)
+            # written so that no digits are lost on either side of u = 0
+            near = barrier + barrier * double / (root + tilt)
+            per_root = 1.0 / root
+            per_sum = 1.0 / (double + root)
+            hinge = near / top
+            if u >= 0.0:
+                hinge += u
+                dual = 0.5 * top * (1.0 + tilt * per_sum)
+                share = 0.5 * (1.0 + tilt * per_root)
+            else:
+                dual = top * near * per_sum
+                share = (near - barrier) * per_root
+            pull += dual if side == 0 else -dual
+            bend += top * top * barrier * per_root * per_sum
+            factors[side, i] = weights[i] * share if side == 0 else -weights[i] * share
+            hinges[side, cells[i]] += weights[i] * hinge
+            inverse[side, cells[i]] += (
+                weights[i] * (barrier + barrier * double * per_root) / (top * top)
+            )
+        gradient[i] = weights[i] * pull
+        along += weights[i] * pull * score_step[i]
+        curvature[i] = weights[i] * bend
+    slope[0] += along
+
+
+@compiled
+def csr_curvature_product(indptr, indices, data, curvature, vector, first, last, offset, out):
+    """out[:-1] += X' D (X v + b), out[-1] += 1' D (X v + b) for vector = (v, b)."""
+    bias = vector[len(vector) - 1]
+    total = 0.0
+    for i in range(first, last):
+        weight = curvature[offset + i]
+        if weight <= 0.0:
+            continue
+        score = bias
+        for k in range(indptr[i], indptr[i + 1]):
+            score += data[k] * vector[indices[k]]
+        score *= weight
+        total += score
+        for k in range(indptr[i], indptr[i + 1]):
+            out[indices[k]] += score * data[k]
+    out[len(out) - 1] += total
+
+
+@compiled
+def csr_diagonal(indptr, indices, data, curvature, first, last, offset, out):
+    """Add the diagonal of X' D X to out[0], and X' D 1 to out[1]."""
+    for i in range(first, last):
+        weight = curvature[offset + i]
+        for k in range(indptr[i], indptr[i + 1]):
+            value = weight * data[k]
+            out[0, indices[k]] += value * data[k]
+            out[1, indices[k]] += value
+
+
 # ---- dual coordinate ascent: one variable a row, in [low, high] = [-T of side 1, T of side 0] ----
 
 

@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ratebound.homotopy import Homotopy, Tracked
 from ratebound.ramp import RampProblem
 from ratebound.rows.base import Floats
 from ratebound.solvers.base import ConvexProblem, Solution, Solver, Start, Status
@@ -29,6 +30,7 @@ LARGEST_PRICE = 1e6
 PRICE_GROWTH = 10.0
 SATURATED = 0.9
 LOOSEST_GAP = 3e-2
+TRACKED_GAP = 1e-3  # of the first convex problem where the homotopy has come close already
 TIGHTEST_GAP = 1e-9
 ROUNDING = 1e-12
 
@@ -50,7 +52,9 @@ class Step:
     solver_iterations : int
     seconds : float, since the start
     attempt : int
-        1, or 2 where steps began anew from the zero model because goals were still missed.
+        1, or 2 where steps began anew because goals were still missed.
+    homotopy : str
+        In an attempt's first step, what the homotopy did before it; "" without one.
     """
 
     iteration: int
@@ -65,12 +69,14 @@ class Step:
     solver_iterations: int
     seconds: float
     attempt: int = 1
+    homotopy: str = ""
 
     def __str__(self) -> str:
         missed = f"missed by {self.violation:.1e}" if self.violation > 0 else "goals met"
         return (
             f"step {self.iteration:3d}  objective {self.objective:.6f}  {missed:17s}  "
             f"decrease {self.decrease:.1e}  gap {self.gap:.1e}  {self.seconds:.1f} s"
+            + (f"  (after {self.homotopy})" if self.homotopy else "")
         )
 
 
@@ -146,12 +152,16 @@ class Majorization:
     adapt_price : bool
         Whether the price of violation may change: fall while it is paid for the bounds' slack only,
         grow while goals are missed.
+    homotopy : Homotopy, optional
+        What to follow to a start where none is given; else, and where it stalls, that is the zero
+        model.
     """
 
     solver: Solver
     tol: float = 1e-4
     max_iter: int = 50
     adapt_price: bool = True
+    homotopy: Homotopy | None = None
 
     def run(
         self,
@@ -161,11 +171,11 @@ class Majorization:
         on_step: Callback | None = None,
         deadline: float | None = None,
     ) -> Majorized:
-        """Majorize from a start, by default the zero model, until progress is below ``tol``.
+        """Majorize from a start, by default as the settings say, until progress is below ``tol``.
 
         Where goals are still missed at a price that has grown, the model may be held by rows that
         an anchor at a lower price has given up (their bound is then constant). So the steps are
-        taken once more, from the zero model at the last price, and the better of the two is kept.
+        taken once more, from the first start at the last price, and the better of the two is kept.
         """
         first = self._run(problem, start, on_step, deadline)
         price = first.problem.multiplier_bound
@@ -187,6 +197,16 @@ class Majorization:
         def late() -> bool:
             return deadline is not None and time.monotonic() > deadline
 
+        gap = max(LOOSEST_GAP, self.tol)
+        followed = ""
+        if start is None and self.homotopy is not None:
+            problem, tracked = self._follow(problem, self.homotopy, late)
+            followed = f"{tracked.steps} Newton steps of the homotopy"
+            if tracked.start is None:
+                followed += f", which stalled: {tracked.stalled}"
+            else:
+                gap = max(TRACKED_GAP, self.tol)
+                start = replace(tracked.start, barrier=_warm_barrier(gap))
         if start is None:
             zeros = np.zeros(problem.rows.n_features)
             start = Start(zeros, 0.0, np.zeros(len(problem.bound)))
@@ -194,7 +214,6 @@ class Majorization:
         best = current
         solution: Solution | None = None
         history = list(earlier)
-        gap = max(LOOSEST_GAP, self.tol)
         radius = 0.0
         grown = False
         converged, why = False, f"stopped after max_iter={self.max_iter} majorization steps"
@@ -219,8 +238,10 @@ class Majorization:
                     solution.iterations,
                     time.monotonic() - began,
                     2 if earlier else 1,
+                    followed,
                 )
             )
+            followed = ""
             current = point
             best = _better(best, current, self.tol)
             start = Start(current.coef, current.intercept, solution.multipliers, _warm_barrier(gap))
@@ -264,6 +285,26 @@ class Majorization:
             current.coef, current.intercept, current.objective, current.violation, solution,
             problem, violations, radius, tuple(history), converged, why, stopped,
         )  # fmt: skip
+
+    def _follow(
+        self, problem: RampProblem, homotopy: Homotopy, late: Callable[[], bool]
+    ) -> tuple[RampProblem, Tracked]:
+        """Follow the homotopy; once more at a lower price where it pays for the bounds' slack."""
+        tracked = homotopy.run(problem, late)
+        if tracked.start is None or not self.adapt_price:
+            return problem, tracked
+        largest = float(np.max(tracked.start.multipliers, initial=0.0))
+        if largest < SATURATED * problem.multiplier_bound:
+            return problem, tracked
+        cheaper = problem.priced(problem.multiplier_bound / PRICE_GROWTH)
+        again = homotopy.run(cheaper, late)
+        again = replace(again, steps=again.steps + tracked.steps)
+        if again.start is not None:
+            there = _Point.at(problem, again.start.coef, again.start.intercept)
+            here = _Point.at(problem, tracked.start.coef, tracked.start.intercept)
+            if _better(here, there, self.tol) is there:
+                return cheaper, again
+        return problem, replace(tracked, steps=again.steps)
 
     def _descend(
         self,

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
+from threadpoolctl import threadpool_limits
 
 from ratebound.certify import Facts
 from ratebound.compile import compile_goals
@@ -108,8 +109,10 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         Price of a unit of violation of a goal. None finds one: it starts at ten times the range of
         the objective and grows, at most to 1e6, while goals are missed.
     fit_intercept : bool
-    start : {"zero"}
-        Where majorization starts; "zero" is the paper's.
+    start : {"zero", "homotopy"}
+        Where majorization starts: "zero" is the paper's; "homotopy" follows a smoothed ramp from
+        zero to a start close to the end, which takes a fraction of the time (and falls back to
+        "zero" where it stalls: `history_` says so).
     threshold : {"repair", "zero"}
         "repair" searches the cuts of the training scores exactly for the best that meets every goal
         strictly, and tightens bounds and continues where none does; "zero" is the paper's rule.
@@ -186,7 +189,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "multiplier_bound": [Interval(Real, 0, None, closed="neither"), None],
         "fit_intercept": ["boolean"],
-        "start": [StrOptions({"zero"})],
+        "start": [StrOptions({"zero", "homotopy"})],
         "threshold": [StrOptions({"repair", "zero"})],
         "n_starts": [Interval(Integral, 1, None, closed="left")],
         "random_state": ["random_state"],
@@ -350,7 +353,9 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         problem = self._ramp_problem(
             rates, data, with_gap_rows(source.rows, rates.score_gaps, parts)
         )
-        fit, cut, rounds = self._solve(rates, problem)
+        # blocks of rows are what runs in parallel; threads inside their small products only wait
+        with threadpool_limits(1, user_api="blas"):
+            fit, cut, rounds = self._solve(rates, problem)
         self._keep(rates, problem, fit, cut, rounds, source)
 
     def _named_kernel(self, data: BoundData, X: Any) -> Kernel:
@@ -402,14 +407,16 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         return 1.0 / total
 
     def _solve(self, rates: RateProblem, problem: RampProblem) -> tuple[Majorized, Cut, int]:
+        from ratebound.homotopy import Homotopy
         from ratebound.majorize import Majorization
         from ratebound.operating_point import Cut, repair
         from ratebound.solvers.choice import choose_solver
 
         solver, self._solver_text = choose_solver(self.solver, problem)
         majorization = Majorization(
-            solver, self.tol, self.max_iter, adapt_price=self.multiplier_bound is None
-        )
+            solver, self.tol, self.max_iter, adapt_price=self.multiplier_bound is None,
+            homotopy=Homotopy() if self.start == "homotopy" else None,
+        )  # fmt: skip
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         fit = self._best_start(problem, majorization, deadline)
         if self.threshold == "zero":

@@ -24,7 +24,8 @@ class Curvature:
 
     Attributes
     ----------
-    gram : (d, d) X' D X
+    gram : (d, d) X' D X, or None where it is too large to be formed
+    diagonal : (d,) its diagonal
     border : (d,) X' D 1, the bias's column
     bias : 1' D 1
     cross : (2, cells, d) or fewer slots, the columns through which a ceiling's step acts on coef
@@ -32,7 +33,8 @@ class Curvature:
     inverse : (2, cells), the curvature of the ceilings themselves
     """
 
-    gram: Floats
+    gram: Floats | None
+    diagonal: Floats
     border: Floats
     bias: float
     cross: Floats
@@ -69,6 +71,22 @@ class Target:
     features: Floats  # (d,)
     bias: float
     hinges: Floats  # (2, cells)
+
+
+@dataclass(frozen=True)
+class Smooth:
+    """Sums over terms that lie exactly on the central path of their scores.
+
+    Attributes
+    ----------
+    hinges : (2, cells)
+    inverse : (2, cells), -d hinges / d ceiling
+    slope : float, derivative of the terms' sum along the step of the scores
+    """
+
+    hinges: Floats
+    inverse: Floats
+    slope: float
 
 
 @dataclass(frozen=True)
@@ -147,6 +165,10 @@ class Rows(Protocol):
         """Choose the live sides at this anchor; weight of the dead ones, (2, cells)."""
         ...
 
+    def choose_sides(self) -> Floats:
+        """The same at the scores as they stand, which `smooth_move` may have moved."""
+        ...
+
     def ramp_sums(self, coef: Floats, intercept: float) -> Floats:
         """Sum per cell of weight * ramp(z): the expected weight of positive decisions."""
         ...
@@ -169,6 +191,33 @@ class Rows(Protocol):
 
     def curvature(self, ceiling: Floats, wanted: npt.NDArray[np.bool_]) -> Curvature:
         """Second-order sums; ``cross`` only for the (side, cell) that are wanted."""
+        ...
+
+    def curvature_product(self, vector: Floats) -> Floats:
+        """X' D X and its border by the bias, times a vector (d + 1,), for the last D measured."""
+        ...
+
+    def smooth(self, ceiling: Floats, barrier: float, step: float = 0.0) -> Smooth:
+        """Sums over terms on the path of their scores, these being those of the anchor.
+
+        Or those of the anchor and ``step`` times the step that `smooth_direction` was told.
+        """
+        ...
+
+    def smooth_gradient(self) -> tuple[Floats, float]:
+        """Sums of sign * dual * (x, 1) at the point that `smooth` was last asked about."""
+        ...
+
+    def smooth_curvature(self, wanted: npt.NDArray[np.bool_]) -> Curvature:
+        """Second-order sums at the point that `smooth` was last asked about."""
+        ...
+
+    def smooth_direction(self, coef: Floats, intercept: float) -> None:
+        """Compute the step of the scores that belongs to this step of the model."""
+        ...
+
+    def smooth_move(self, step: float) -> None:
+        """Move the scores along their step."""
         ...
 
     def target(self, ceiling: Floats, target: float) -> Target:

@@ -27,6 +27,7 @@ from ratebound.rows.base import (
     Floats,
     RowMatrix,
     ScoredRows,
+    Smooth,
     StepLengths,
     Target,
 )
@@ -34,6 +35,9 @@ from ratebound.rows.base import (
 CHUNK_ROWS = 8192
 GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
 GRAM_BUFFER = 2**19  # entries of X scaled at a time for a dense X'DX
+LARGEST_GRAM = 2048  # features up to which X'DX is formed; above, it is only multiplied with
+STRAIGHT = 1e-5  # curvature of a row, relative to the largest, that products with X'DX leave out
+PRODUCT_GROUPS = 8  # partial sums of a product with X'DX
 STEP_LEVELS = 64  # step lengths k / STEP_LEVELS at which the blocked terms are counted
 WORTH_THREADS = 2**18  # entries of X and state of rows below which threads cost more than they save
 ROW_STATE = 16  # entries of X that the work on a row's state is worth
@@ -151,11 +155,12 @@ class MemoryRows:
         self.scores: Floats = np.zeros(self.n_rows)
         self.largest_norm = self._largest_norm()
         self._state: tuple[Floats, ...] | None = None
+        self._smoothed: Floats | None = None
         self._compact: MemoryRows | None = None
 
     def compact(self) -> MemoryRows:
         """Rows in coordinates of their span where there are fewer rows than columns."""
-        if self.n_used >= self.n_features:
+        if self.n_used >= min(self.n_features, LARGEST_GRAM + 1):
             return self
         if self._compact is None:
             from ratebound.rows.span import SpanRows
@@ -190,12 +195,27 @@ class MemoryRows:
     # ---- running over chunks -------------------------------------------------------------------
 
     def _map(self, function: Callable[[Chunk], Result]) -> list[Result]:
-        """Return function of every chunk, in order; threads where there is more than one chunk."""
+        """Return function of every chunk, in order; every thread takes a run of chunks."""
         if len(self.chunks) == 1 or self.threads == 1:
             return [function(chunk) for chunk in self.chunks]
+        bounds = np.linspace(0, len(self.chunks), self.threads + 1).astype(int)
+
+        def work(first: int, last: int) -> list[Result]:
+            return [function(chunk) for chunk in self.chunks[first:last]]
+
+        # the calling thread takes a run too: handing one over costs as much as a short pass
+        others = [
+            self._executor().submit(work, int(a), int(b)) for a, b in itertools.pairwise(bounds[1:])
+        ]
+        results = work(0, int(bounds[1]))
+        for other in others:
+            results += other.result()
+        return results
+
+    def _executor(self) -> ThreadPoolExecutor:
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self.threads)
-        return list(self._pool.map(function, self.chunks))
+        return self._pool
 
     def _largest_norm(self) -> float:
         largest = 0.0
@@ -246,13 +266,17 @@ class MemoryRows:
 
     def set_anchor(self, coef: Floats, intercept: float) -> Floats:
         """Choose the live sides at this anchor; weight of the dead ones, (2, cells)."""
-        scores = self._compute_scores(coef, intercept, self.scores)
+        self._compute_scores(coef, intercept, self.scores)
+        return self.choose_sides()
+
+    def choose_sides(self) -> Floats:
+        """The same at the scores as they stand."""
 
         def work(chunk: Chunk) -> Floats:
             dead = np.zeros((2, self.n_cells))
             span = chunk.span
             kernels.choose_sides(
-                scores, self.weight, self.cell, span.start, span.stop, self.live, dead
+                self.scores, self.weight, self.cell, span.start, span.stop, self.live, dead
             )
             return dead
 
@@ -336,7 +360,27 @@ class MemoryRows:
             return inverse
 
         inverse: Floats = np.sum(self._map(measure), axis=0)
-        gram, border = self._gram(curvature)
+        return self._second_order(curvature, factors, inverse, wanted)
+
+    def _second_order(
+        self,
+        curvature: Floats,
+        factors: Floats,
+        inverse: Floats,
+        wanted: npt.NDArray[np.bool_],
+    ) -> Curvature:
+        bias = float(curvature.sum())
+        gram = None
+        if self.n_features <= LARGEST_GRAM:
+            gram, border = self._gram(curvature)
+            diagonal = np.diagonal(gram)
+        else:
+            diagonal, border = self._diagonal(curvature)
+            # near the end few rows bend: products read these, and of the others the diagonal
+            bent = curvature > STRAIGHT * float(curvature.max(initial=0.0))
+            self._bent = np.where(bent, curvature, 0.0)
+            straight = self._diagonal(np.where(bent, 0.0, curvature))[0]
+            self._straight = np.append(straight, bias - float(self._bent.sum()))
         slots = np.where(wanted, np.cumsum(wanted).reshape(wanted.shape) - 1, -1)
         used = self.cell >= 0
         cross_bias = np.array(
@@ -346,8 +390,108 @@ class MemoryRows:
             ]
         )
         return Curvature(
-            gram, border, float(curvature.sum()), self._by_cell(factors, slots), cross_bias, inverse
-        )
+            gram, diagonal, border, bias, self._by_cell(factors, slots),
+            cross_bias, inverse,
+        )  # fmt: skip
+
+    # ---- the smooth hinge ------------------------------------------------------------------------
+
+    def smooth(self, ceiling: Floats, barrier: float, step: float = 0.0) -> Smooth:
+        """Sums over terms on the path of the anchor's scores, or of scores along their step."""
+        if self._smoothed is None:
+            self._smoothed = np.empty((4, self.n_rows))
+            self._score_step = np.zeros(self.n_rows)
+        smoothed = self._smoothed
+
+        def work(chunk: Chunk) -> Floats:
+            sums = np.zeros(4 * self.n_cells + 1)
+            by_cell = sums[1:].reshape(2, 2, self.n_cells)
+            kernels.smooth_terms(
+                self.scores, self._score_step, step, self.weight, self.cell, self.live, ceiling,
+                barrier, chunk.span.start, chunk.span.stop, smoothed[0], smoothed[1], smoothed[2:],
+                by_cell[0], by_cell[1], sums[:1],
+            )  # fmt: skip
+            return sums
+
+        sums = np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
+        hinges, self._inverse = sums[1:].reshape(2, 2, self.n_cells)
+        return Smooth(hinges, self._inverse, float(sums[0]))
+
+    def smooth_gradient(self) -> tuple[Floats, float]:
+        """Sums of sign * dual * (x, 1) at the point that `smooth` was last asked about."""
+        gradient = self._smooth[:1]
+        return self._transpose(gradient)[0], float(gradient.sum())
+
+    def smooth_curvature(self, wanted: npt.NDArray[np.bool_]) -> Curvature:
+        """Second-order sums at the point that `smooth` was last asked about."""
+        return self._second_order(self._smooth[1], self._smooth[2:], self._inverse, wanted)
+
+    def smooth_direction(self, coef: Floats, intercept: float) -> None:
+        """Compute the step of the scores that belongs to this step of the model."""
+        self._compute_scores(coef, intercept, self._score_step)
+
+    def smooth_move(self, step: float) -> None:
+        """Move the scores along their step."""
+        self.scores += step * self._score_step
+
+    @property
+    def _smooth(self) -> Floats:
+        if self._smoothed is None:
+            raise RuntimeError("smooth() comes before its gradient and its curvature")
+        return self._smoothed
+
+    def _in_groups(self, function: Callable[[slice], Floats]) -> Floats:
+        """Sum of a function over a few groups of chunks, for sums too large for one a chunk."""
+        count = min(len(self.chunks), PRODUCT_GROUPS)
+        bounds = np.linspace(0, len(self.chunks), count + 1).astype(int)
+        groups = [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
+        if count == 1 or self.threads == 1:
+            parts = [function(group) for group in groups]
+        else:
+            parts = list(self._executor().map(function, groups))
+        return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
+
+    def curvature_product(self, vector: Floats) -> Floats:
+        """X' D X and its border by the bias, times a vector (d + 1,), for the last D measured.
+
+        Rows whose curvature is negligible are counted in the diagonal only.
+        """
+        curvature = self._bent
+
+        def work(group: slice) -> Floats:
+            out = np.zeros(self.n_features + 1)
+            for chunk in self.chunks[group]:
+                if isinstance(chunk.X, Sparse):
+                    kernels.csr_curvature_product(
+                        *chunk.X, curvature, vector, chunk.first, chunk.last, chunk.offset, out
+                    )
+                else:
+                    part = chunk.X[chunk.first : chunk.last]
+                    scores = curvature[chunk.span] * (part @ vector[:-1] + vector[-1])
+                    out[:-1] += scores @ part
+                    out[-1] += scores.sum()
+            return out
+
+        return self._in_groups(work) + self._straight * vector
+
+    def _diagonal(self, curvature: Floats) -> tuple[Floats, Floats]:
+        """The diagonal of X' diag(curvature) X, and X' curvature."""
+
+        def work(group: slice) -> Floats:
+            out = np.zeros((2, self.n_features))
+            for chunk in self.chunks[group]:
+                if isinstance(chunk.X, Sparse):
+                    kernels.csr_diagonal(
+                        *chunk.X, curvature, chunk.first, chunk.last, chunk.offset, out
+                    )
+                else:
+                    part = chunk.X[chunk.first : chunk.last]
+                    out[0] += np.einsum("i,ij,ij->j", curvature[chunk.span], part, part)
+                    out[1] += curvature[chunk.span] @ part
+            return out
+
+        diagonal, border = self._in_groups(work)
+        return diagonal, border
 
     def _gram(self, curvature: Floats) -> tuple[Floats, Floats]:
         """X' diag(curvature) X and X' curvature."""
@@ -371,10 +515,8 @@ class MemoryRows:
                     total, border = _dense_gram(chunk, curvature, negligible, total, border)
             return total, border
 
-        if groups > 1 and self.threads > 1 and isinstance(self.chunks[0].X, Sparse):
-            if self._pool is None:
-                self._pool = ThreadPoolExecutor(self.threads)
-            parts = list(self._pool.map(work, range(groups)))
+        if groups > 1 and self.threads > 1:
+            parts = list(self._executor().map(work, range(groups)))
         else:
             parts = [work(group) for group in range(groups)]
         total = parts[0][0]

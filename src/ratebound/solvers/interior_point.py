@@ -29,12 +29,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Floats, Rows
 from ratebound.solvers.base import Solution, Start, Status, Stop
-from ratebound.solvers.newton import CONSTRAINT_SHARE, BorderedSystem, Units
+from ratebound.solvers.newton import CONSTRAINT_SHARE, Units, newton_system, scaled_table
 
 INITIAL_BARRIER = 0.25
 MULTIPLIER_START = 0.1
@@ -50,6 +49,7 @@ AHEAD = 1e-3  # barrier aimed at, at least, as a share of the gap per term
 OUTLIERS = 3e-2  # share of the terms' weight that need not shorten a step
 GAIN = 1.5  # how much farther a step must reach without the outliers to leave them behind
 KEPT = 0.3  # share of a variable that an outlier keeps at least in a step
+ACCURACY = 1e-2  # of a direction where the system is solved by iteration
 NEW_CONSTRAINTS = 32  # violated constraints that enter at a time
 
 
@@ -235,8 +235,7 @@ class _Run:
         """Take these constraints into the system and recompute the terms centrally."""
         self.active = np.sort(active).astype(np.int64)
         scale = self.constraint_scale[self.active]
-        table = self.problem.constraints[self.active]
-        self.table = scipy.sparse.csr_array(scipy.sparse.diags_array(scale) @ table)
+        self.table = scaled_table(self.problem.constraints[self.active], scale)
         self.bound = self.problem.bound[self.active] * scale
         highest = self.highest[self.active]
         spread = self.constraint_weight * self.barrier
@@ -253,7 +252,6 @@ class _Run:
         self.ceiling = self._ceiling(self.cost, self.multipliers)
         touched = np.asarray(self.table.sum(axis=0)).reshape(self.cost.shape) > 0
         self.wanted = touched & (self.rows.live_weight > 0)
-        self.wanted_table = self.table[:, self.wanted.ravel()]
         weight = self.rows.live_weight[self.ceiling > 0].sum()
         self.count = 2.0 * float(weight) + 2.0 * len(self.active) * self.constraint_weight
         self.rows.begin(self.coef, self.intercept, self.ceiling, self.barrier)
@@ -331,14 +329,11 @@ class _Run:
 
     def _factorise(self) -> None:
         sums = self.rows.curvature(self.ceiling, self.wanted)
-        self.system = BorderedSystem(
-            sums,
-            self.alpha,
-            self.table,
-            self.wanted_table,
+        self.system = newton_system(
+            self.rows, sums, self.alpha, self.table, self.wanted,
             self.slack / self.multipliers + self.excess / self.room,
-            self.problem.fit_intercept,
-        )
+            self.problem.fit_intercept, ACCURACY,
+        )  # fmt: skip
 
     def _direction(self, target: float, slack_extra: Floats, excess_extra: Floats) -> _Direction:
         """Newton direction for products target (omega target), with these second-order terms."""

@@ -6,17 +6,30 @@ vector machine, so goals cost next to nothing beside the first block.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse
 
 from ratebound.ramp import ConvexProblem
-from ratebound.rows.base import Curvature, Floats
+from ratebound.rows.base import Curvature, Floats, Rows
 
 REFINEMENTS = 1
+MOST_PRODUCTS = 500  # of a system solved by iteration
 CONSTRAINT_SHARE = 1e-3  # weight of a constraint in the barrier, as a share of that of all terms
+SMALL_TABLE = 4096  # entries up to which a table is dense, as SciPy's sparse products take longer
+
+Table = Floats | scipy.sparse.csr_array
+
+
+def scaled_table(constraints: scipy.sparse.csr_array, scale: Floats) -> Table:
+    """Constraint coefficients times a factor a constraint, dense where they are few."""
+    table = scipy.sparse.csr_array(scipy.sparse.diags_array(scale) @ constraints)
+    return table.toarray() if np.prod(table.shape) <= SMALL_TABLE else table
 
 
 @dataclass(frozen=True)
@@ -56,6 +69,82 @@ class Units:
         return np.asarray(self.cost / self.constraints)
 
 
+class System(Protocol):
+    """Solves the linear system of a Newton step, see `BorderedSystem`."""
+
+    size: int
+
+    def solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
+        """Steps of model and multipliers for these right-hand sides."""
+        ...
+
+    def norm(self, model: Floats, goals: Floats) -> float:
+        """Length of a residual in the metric of the system, which no scaling of columns changes."""
+        ...
+
+
+def newton_system(
+    rows: Rows,
+    sums: Curvature,
+    alpha: float,
+    table: Table,
+    wanted: npt.NDArray[np.bool_],
+    diagonal: Floats,
+    fit_intercept: bool,
+    accuracy: float,
+) -> System:
+    """The system of a Newton step: factorised where X'DX was formed, else solved by iteration.
+
+    Parameters
+    ----------
+    rows : Rows, that measured the sums
+    sums : Curvature, with cross sums of the wanted (side, cell) only
+    alpha : float
+    table : array or csr_array (m, 2 * cells), constraint coefficients
+    wanted : (2, cells), which (side, cell) some constraint reads
+    diagonal : (m,), what the constraints' own slacks add to the last block
+    fit_intercept : bool
+    accuracy : float
+        Of the iteration: length of what is left of a right-hand side, as a share of it.
+    """
+    border = np.empty((rows.n_features + fit_intercept, len(diagonal)))
+    border[: rows.n_features] = (table[:, wanted.ravel()] @ sums.cross).T
+    if fit_intercept:
+        border[rows.n_features] = table @ sums.cross_bias.ravel()
+    if isinstance(table, np.ndarray):
+        block = (table * sums.inverse.ravel()) @ table.T
+    else:
+        inverse = scipy.sparse.diags_array(sums.inverse.ravel())
+        block = (table @ inverse @ table.T).toarray()
+    block[np.diag_indices(len(diagonal))] += diagonal
+    if sums.gram is not None:
+        return BorderedSystem(_model_block(sums, alpha, fit_intercept), border, block)
+    size = rows.n_features
+    plain = np.append(sums.diagonal + alpha, sums.bias)[: size + fit_intercept]
+
+    def product(vector: Floats) -> Floats:
+        whole = vector if fit_intercept else np.append(vector, 0.0)
+        out = rows.curvature_product(whole)[: len(vector)]
+        out[:size] += alpha * vector[:size]
+        return out
+
+    return IterativeSystem(product, plain, border, block, accuracy)
+
+
+def _model_block(sums: Curvature, alpha: float, fit_intercept: bool) -> Floats:
+    assert sums.gram is not None
+    features = len(sums.gram)
+    size = features + fit_intercept
+    model = np.empty((size, size), order="F")
+    model[:features, :features] = sums.gram
+    model[np.arange(features), np.arange(features)] += alpha
+    if fit_intercept:
+        model[:features, features] = sums.border
+        model[features, :features] = sums.border
+        model[features, features] = sums.bias
+    return model
+
+
 class BorderedSystem:
     """The symmetric system of a Newton step in (model, multipliers), factorised::
 
@@ -65,46 +154,30 @@ class BorderedSystem:
 
     Parameters
     ----------
-    sums : Curvature, with cross sums of the wanted (side, cell) only
-    alpha : float
-    table : csr_array (m, 2 * cells), constraint coefficients
-    wanted_table : csr_array (m, wanted), its columns for which there are cross sums
-    diagonal : (m,), what the constraints' own slacks add to the last block
-    fit_intercept : bool
+    model : (size, size), the first two rows and columns
+    border : (size, m)
+    block : (m, m), the last block without its sign
     """
 
-    def __init__(
-        self,
-        sums: Curvature,
-        alpha: float,
-        table: scipy.sparse.csr_array,
-        wanted_table: scipy.sparse.csr_array,
-        diagonal: Floats,
-        fit_intercept: bool,
-    ) -> None:
-        features = len(sums.gram)
-        self.size = features + fit_intercept
-        model = np.empty((self.size, self.size), order="F")
-        model[:features, :features] = sums.gram
-        model[np.arange(features), np.arange(features)] += alpha
-        border = np.empty((self.size, len(diagonal)))
-        border[:features] = (wanted_table @ sums.cross).T
-        if fit_intercept:
-            model[:features, features] = sums.border
-            model[features, :features] = sums.border
-            model[features, features] = sums.bias
-            border[features] = table @ sums.cross_bias.ravel()
-        self.model, self.border = model, border
+    def __init__(self, model: Floats, border: Floats, block: Floats) -> None:
+        self.size = len(model)
+        self.model, self.border, self.block = model, border, block
         self.factor = _cholesky(model)
         self.half_border = scipy.linalg.solve_triangular(
             self.factor, border, lower=True, check_finite=False
         )
-        inverse = scipy.sparse.diags_array(sums.inverse.ravel())
-        self.block = (table @ inverse @ table.T).toarray() + np.diag(diagonal)
-        if len(diagonal):
+        if len(block):
             self.inner_factor = scipy.linalg.cho_factor(
                 self.block + self.half_border.T @ self.half_border, lower=True, check_finite=False
             )
+
+    def norm(self, model: Floats, goals: Floats) -> float:
+        """Length of a residual in the metric of the system."""
+        half = scipy.linalg.solve_triangular(self.factor, model, lower=True, check_finite=False)
+        total = float(half @ half)
+        if len(goals):
+            total += float(goals @ scipy.linalg.cho_solve(self.inner_factor, goals))
+        return float(np.sqrt(total))
 
     def solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
         """Steps of model and multipliers for these right-hand sides.
@@ -133,6 +206,90 @@ class BorderedSystem:
             self.factor, half, lower=True, trans="T", check_finite=False
         )
         return step, multiplier_step
+
+
+class IterativeSystem:
+    """The same system where X'DX is too large to be formed: conjugate gradients on ::
+
+        (alpha I + X' D X + border block^-1 border') step = model + border block^-1 goals
+
+    (the bias included), with this matrix's diagonal part and its few dense columns as
+    preconditioner. Solutions start from the last one's.
+
+    Parameters
+    ----------
+    product : callable, the first block times a vector
+    plain : (size,), diagonal of the first block
+    border, block : as in `BorderedSystem`
+    accuracy : float
+    """
+
+    def __init__(
+        self,
+        product: Callable[[Floats], Floats],
+        plain: Floats,
+        border: Floats,
+        block: Floats,
+        accuracy: float,
+    ) -> None:
+        self.size = len(plain)
+        self.product, self.plain, self.border, self.block = product, plain, border, block
+        self.accuracy = accuracy
+        self.products = 0
+        if len(block):
+            self.block_factor = scipy.linalg.cho_factor(block)
+            inner = block + border.T @ (border / plain[:, np.newaxis])
+            self.inner_factor = scipy.linalg.cho_factor(inner)
+
+    def _precondition(self, residual: Floats) -> Floats:
+        scaled = residual / self.plain
+        if len(self.block):
+            inner = scipy.linalg.cho_solve(self.inner_factor, self.border.T @ scaled)
+            scaled -= (self.border @ inner) / self.plain
+        return np.asarray(scaled)
+
+    def _apply(self, vector: Floats) -> Floats:
+        self.products += 1
+        out = self.product(vector)
+        if len(self.block):
+            out += self.border @ scipy.linalg.cho_solve(self.block_factor, self.border.T @ vector)
+        return out
+
+    def norm(self, model: Floats, goals: Floats) -> float:
+        """Length of a residual in the metric of the preconditioner."""
+        total = float(model @ (model / self.plain))
+        if len(goals):
+            total += float(goals @ scipy.linalg.cho_solve(self.inner_factor, goals))
+        return float(np.sqrt(total))
+
+    def solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
+        """Steps of model and multipliers for these right-hand sides."""
+        right = model
+        if len(self.block):
+            right = model + self.border @ scipy.linalg.cho_solve(self.block_factor, goals)
+        step = self._conjugate_gradients(right)
+        if not len(self.block):
+            return step, np.zeros(0)
+        return step, scipy.linalg.cho_solve(self.block_factor, self.border.T @ step - goals)
+
+    def _conjugate_gradients(self, right: Floats) -> Floats:
+        step = np.zeros(self.size)
+        residual = right.copy()
+        scaled = self._precondition(residual)
+        product = float(residual @ scaled)
+        goal = self.accuracy**2 * product
+        direction = scaled
+        for _ in range(MOST_PRODUCTS):
+            if product <= goal or product <= 0.0:
+                break
+            image = self._apply(direction)
+            length = product / float(direction @ image)
+            step += length * direction
+            residual -= length * image
+            scaled = self._precondition(residual)
+            before, product = product, float(residual @ scaled)
+            direction = scaled + (product / before) * direction
+        return step
 
 
 def _cholesky(matrix: Floats) -> Floats:
