@@ -301,11 +301,12 @@ class TestRampForm:
 
 
 class TestFit:
+    @pytest.mark.parametrize("start", ["zero", "homotopy"])
     @pytest.mark.parametrize("form", FORMS)
-    def test_meets_the_goal_by_its_scores(self, form):
+    def test_meets_the_goal_by_its_scores(self, form, start):
         some, c = data(3), 0.1
         goals = Goals(subject_to=[score_gap(by="group", form=form) <= c, recall() >= 0.5])
-        clf = RateBoundSVC(goals, alpha=ALPHA)
+        clf = RateBoundSVC(goals, alpha=ALPHA, start=start)
         clf.fit(some.X, some.y, sample_weight=some.weight, columns={"group": some.group})
         scores = clf.decision_function(some.X)
         pairs = {"a - b": ("a", "b"), "a - c": ("a", "c"), "b - c": ("b", "c")}

@@ -415,7 +415,8 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         solver, self._solver_text = choose_solver(self.solver, problem)
         majorization = Majorization(
             solver, self.tol, self.max_iter, adapt_price=self.multiplier_bound is None,
-            homotopy=Homotopy() if self.start == "homotopy" else None,
+            # the path needs columns, which rows of a kernel have only by their factor
+            homotopy=Homotopy() if self.start == "homotopy" and self.kernel == "linear" else None,
         )  # fmt: skip
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         fit = self._best_start(problem, majorization, deadline)

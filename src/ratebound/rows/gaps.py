@@ -22,6 +22,7 @@ from ratebound.rows.base import (
     RowMatrix,
     Rows,
     ScoredRows,
+    Smooth,
     StepLengths,
     Target,
 )
@@ -118,6 +119,12 @@ class RowsWithGaps:
         self.live_weight = self._total("live_weight")
         return dead
 
+    def choose_sides(self) -> Floats:
+        """The same at the scores as they stand; linear forms keep both sides."""
+        dead = self.rows.choose_sides() + self.ramps.choose_sides()
+        self.live_weight = self._total("live_weight")
+        return np.asarray(dead)
+
     def ramp_sums(self, coef: Floats, intercept: float) -> Floats:
         """Sum per cell of weight * ramp(z), or of weight * (1/2 + z) in the linear forms."""
         sums = self.rows.ramp_sums(coef, intercept) + _unclipped_sums(self.linear, coef)
@@ -153,14 +160,55 @@ class RowsWithGaps:
         """Second-order sums; the bias's own are those of the rows of data."""
         total = self.rows.curvature(ceiling, wanted)
         for gaps in self.gaps:
-            more = gaps.curvature(ceiling, wanted)
-            total = replace(
-                total,
-                gram=total.gram + more.gram,
-                cross=total.cross + more.cross,
-                inverse=total.inverse + more.inverse,
+            total = _with_curvature(total, gaps.curvature(ceiling, wanted))
+        return total
+
+    def curvature_product(self, vector: Floats) -> Floats:
+        """X' D X and its border by the bias, times a vector (d + 1,), for the last D measured."""
+        total = self.rows.curvature_product(vector)
+        without_bias = np.append(vector[:-1], 0.0)
+        for gaps in self.gaps:
+            total[:-1] += gaps.curvature_product(without_bias)[:-1]
+        return total
+
+    # ---- the homotopy ----------------------------------------------------------------------------
+
+    def smooth(self, ceiling: Floats, barrier: float, step: float = 0.0) -> Smooth:
+        """Sums over terms on the path of the anchor's scores, or of scores along their step."""
+        total = self.rows.smooth(ceiling, barrier, step)
+        for gaps in self.gaps:
+            more = gaps.smooth(ceiling, barrier, step)
+            total = Smooth(
+                total.hinges + more.hinges, total.inverse + more.inverse, total.slope + more.slope
             )
         return total
+
+    def smooth_gradient(self) -> tuple[Floats, float]:
+        """Sums of sign * dual * (x, 1); the bias's own are those of the rows of data."""
+        features, bias = self.rows.smooth_gradient()
+        for gaps in self.gaps:
+            features = features + gaps.smooth_gradient()[0]
+        return features, bias
+
+    def smooth_curvature(self, wanted: npt.NDArray[np.bool_]) -> Curvature:
+        """Second-order sums at the point that `smooth` was last asked about."""
+        total = self.rows.smooth_curvature(wanted)
+        for gaps in self.gaps:
+            total = _with_curvature(total, gaps.smooth_curvature(wanted))
+        return total
+
+    def smooth_direction(self, coef: Floats, intercept: float) -> None:
+        """Compute the step of the scores that belongs to this step of the model."""
+        self.rows.smooth_direction(coef, intercept)
+        for gaps in self.gaps:
+            gaps.smooth_direction(coef, 0.0)
+
+    def smooth_move(self, step: float) -> None:
+        """Move the scores along their step."""
+        for part in (self.rows, *self.gaps):
+            part.smooth_move(step)
+
+    # ---- right-hand sides and steps of the interior point ----------------------------------------
 
     def target(self, ceiling: Floats, target: float) -> Target:
         """Right-hand side for complementarity products equal to target."""
@@ -215,6 +263,20 @@ class RowsWithGaps:
 def _joined(total: Target, gaps: Target) -> Target:
     """Both sums, without what rows that carry no bias would say of it."""
     return Target(total.features + gaps.features, total.bias, total.hinges + gaps.hinges)
+
+
+def _with_curvature(total: Curvature, gaps: Curvature) -> Curvature:
+    """Both sums, without what rows that carry no bias would say of it."""
+    gram = None
+    if total.gram is not None and gaps.gram is not None:
+        gram = total.gram + gaps.gram
+    return replace(
+        total,
+        gram=gram,
+        diagonal=total.diagonal + gaps.diagonal,
+        cross=total.cross + gaps.cross,
+        inverse=total.inverse + gaps.inverse,
+    )
 
 
 def _unclipped_sums(gaps: MemoryRows, coef: Floats) -> Floats:
