@@ -206,6 +206,24 @@ class TestPaperBound:
         clf, *_ = self.fitted()
         assert all(line.at_norm < line.paper for line in paper_bound(clf).lines)
 
+    @pytest.mark.parametrize(("norm", "grid"), [(0.2, 0), (2.0, 4)])
+    def test_at_norm_is_its_formula(self, norm, grid):
+        """2 R_n of the norm's class and McDiarmid for 2k + 1 + m events, for norms 1.2^grid."""
+        constraints = csr_array(np.array([[0.0, 0.3, 0.7, 0.0]]))
+        facts = self.facts(coef_norm=norm, constraints=constraints, goals=("a goal",))
+        assert 1.2 ** (grid - 1) < norm <= 1.2**grid
+        delta = 0.05 / ((grid + 1) * (grid + 2))
+        reach = 1.2**grid + (0.5 + 1.2**grid)
+        deviation = 2 * reach + math.sqrt(math.log((2 * 2 + 1 + 1) / delta) / 2)
+        first, second, objective, goal = paper_bound(facts, delta=0.05).lines
+        assert first.at_norm == pytest.approx(deviation / math.sqrt(100))
+        assert second.at_norm == pytest.approx(deviation / math.sqrt(400))
+        spread = math.sqrt(0.5**2 / 100 + 0.5**2 / 400)
+        assert objective.at_norm == pytest.approx(deviation * spread)
+        spread = math.sqrt(0.7**2 / 100 + 0.3**2 / 400)
+        assert goal.at_norm == pytest.approx(deviation * spread)
+        assert goal.span == pytest.approx(1.0)
+
     def test_at_norm_holds_in_simulation(self):
         """Rates of the fit itself on new rows, over draws of training rows."""
         rng = np.random.default_rng(2)
