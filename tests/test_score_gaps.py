@@ -274,6 +274,19 @@ class TestConvexProblem:
             problem.rows.matrix()
 
 
+@pytest.mark.parametrize("form", ["linear", "hinge"])
+def test_linear_forms_are_the_constraint_at_any_anchor(form):
+    some, c = data(), 0.05
+    means = mean_rows(some)
+    direction = (means["b"] - means["a"]) / ((means["b"] - means["a"]) @ (means["b"] - means["a"]))
+    _, ramp = problem_of(Goals(subject_to=[score_gap(by="group", form=form) <= c]), some)
+    for anchor in (-4.0, 0.0, 4.0):
+        bound = ramp.convex_at(anchor * direction, 0.3)
+        for gap in (-3.0, -0.01, 0.0, 0.2, 3.0):
+            violation = bound.violations(bound.rows.hinge_sums(gap * direction, -0.2)).max()
+            assert math.isclose(max(violation, 0.0), max(abs(gap) - c, 0.0), abs_tol=1e-12)
+
+
 class TestRampForm:
     def test_is_majorized(self):
         """Beyond d = 2c the ramp is flat and its bound constant, as at a rate's rows."""
