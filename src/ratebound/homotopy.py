@@ -50,7 +50,7 @@ TRIALS = 12  # step lengths tried at most
 KEPT = 0.1  # share of a multiplier, or of its room below the price, that a step leaves
 MULTIPLIER_START = 0.1
 ACCURACY = 1e-2  # of a direction where the system is solved by iteration
-NEW_CONSTRAINTS = 32  # that enter at a time where there are many
+NEW_CONSTRAINTS = 128  # that enter at a time where there are many: late ones disturb the path
 
 
 @dataclass(frozen=True)
