@@ -45,11 +45,12 @@ SHRINK = 0.5  # of the barrier, once the steps are close to the path
 CENTRED = 0.3  # squared length of a step, as a share of barrier * weight of the terms, that is close
 PROGRESS = 0.25  # and how much of it must be gone
 SLOPE = 0.3  # that a step may leave behind itself, as a share of the slope where it started
+PATIENCE = 40  # steps at one barrier weight
 TRIALS = 12  # step lengths tried at most
 KEPT = 0.1  # share of a multiplier, or of its room below the price, that a step leaves
 MULTIPLIER_START = 0.1
 ACCURACY = 1e-2  # of a direction where the system is solved by iteration
-NEW_CONSTRAINTS = 32  # that enter at a time where there are many
+NEW_CONSTRAINTS = 128  # that enter at a time where there are many: late ones disturb the path
 
 
 @dataclass(frozen=True)
@@ -89,13 +90,8 @@ class Homotopy:
     def run(self, problem: RampProblem, stop: Callable[[], bool] | None = None) -> Tracked:
         """Follow the path from the zero model; stop() ends it where it stands."""
         convex = problem.convex_at(np.zeros(problem.rows.n_features), 0.0)
-        charged = convex.ceiling(np.ones(len(problem.bound))) > 0
-        sides = np.any(charged & (problem.rows.live_weight > 0), axis=1)
-        if not sides.all():
-            return Tracked(None, 0, 0, "all terms are of one sign: there is no path")
-        return _Path(problem, Units.of(convex, problem.rows.live_weight)).follow(
-            self.max_iter, stop
-        )
+        units = Units.of(convex, problem.rows.live_weight)
+        return _Path(problem, units).follow(self.max_iter, stop)
 
 
 class _Path:
@@ -114,17 +110,22 @@ class _Path:
         self.coef = np.zeros(self.rows.n_features)
         self.intercept = 0.0
         self.passes = 0
+        self.charged = problem.cost + (problem.constraints.sum(axis=0)).reshape(self.cost.shape) > 0
         self.rows.set_anchor(self.coef, self.intercept)
         self.active = np.zeros(0, dtype=np.int64)
         self.multipliers = self.slack = self.excess = np.zeros(0)
-        self._activate(np.arange(len(problem.bound))[:0])
-        self._anchor()
+        self._activate(self.active)
+        self.has_path = self._anchor()
         self.sums = self._smooth(self.multipliers, 0.0)
         self._admit()
 
     def follow(self, max_iter: int, stop: Callable[[], bool] | None) -> Tracked:
+        if not self.has_path:
+            return Tracked(None, 0, 0, "all terms are of one sign")
+        here = 0
         for steps in range(1, max_iter + 1):
             length, step = self._newton()
+            here += 1
             if not np.isfinite(length + step + self.intercept + float(np.sum(self.multipliers))):
                 return Tracked(None, steps, self.passes, "a step was not finite")
             if step == 0.0:
@@ -135,8 +136,11 @@ class _Path:
                 return Tracked(self._start(), steps, self.passes)
             if close:
                 self.barrier *= SHRINK
-            if self.barrier < ANCHORED:
-                self._anchor()
+                here = 0
+            if here == PATIENCE:
+                return Tracked(None, steps, self.passes, f"{here} steps at one barrier weight")
+            if self.barrier < ANCHORED and not self._anchor():
+                return Tracked(None, steps, self.passes, "it led to one decision for all rows")
             self.sums = self._smooth(self.multipliers, 0.0)
             if close:
                 self._admit()
@@ -184,10 +188,12 @@ class _Path:
             self._activate(entering)
             self.sums = self._smooth(self.multipliers, 0.0)
 
-    def _anchor(self) -> None:
-        """Take the bounds that are tight at the scores as they stand."""
+    def _anchor(self) -> bool:
+        """Take the bounds that are tight at the scores; whether terms of both signs are left."""
         dead = self.rows.choose_sides()
         self.bound = self.problem.bound - self.problem.constraints @ dead.ravel()
+        left = self.problem.rows.cell_weight - dead > 1e-12 * self.problem.rows.cell_weight
+        return bool(np.any(left & self.charged, axis=1).all())
 
     # ---- Newton ------------------------------------------------------------------------------
 

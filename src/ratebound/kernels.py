@@ -375,7 +375,8 @@ def smooth_terms(
             tilt = top * abs(u)
             root = np.sqrt(tilt * tilt + double * double)
             # written so that no digits are lost on either side of u = 0
-            near = barrier + barrier * double / (root + tilt)
+            rest = barrier * double / (root + tilt)
+            near = barrier + rest
             per_root = 1.0 / root
             per_sum = 1.0 / (double + root)
             hinge = near / top
@@ -385,7 +386,7 @@ def smooth_terms(
                 share = 0.5 * (1.0 + tilt * per_root)
             else:
                 dual = top * near * per_sum
-                share = (near - barrier) * per_root
+                share = rest * per_root
             pull += dual if side == 0 else -dual
             bend += top * top * barrier * per_root * per_sum
             factors[side, i] = weights[i] * share if side == 0 else -weights[i] * share

@@ -154,7 +154,7 @@ class MemoryRows:
         self.live_weight: Floats = np.zeros((2, n_cells))
         self.scores: Floats = np.zeros(self.n_rows)
         self.largest_norm = self._largest_norm()
-        self._state: tuple[Floats, ...] | None = None
+        self._state: Floats | None = None  # (8, 2, n): what a solver keeps a term
         self._smoothed: Floats | None = None
         self._compact: MemoryRows | None = None
 
@@ -327,8 +327,7 @@ class MemoryRows:
     def begin(self, coef: Floats, intercept: float, ceiling: Floats, barrier: float) -> None:
         """Put the state of every term on the central path of its score."""
         if self._state is None:
-            self._state = tuple(np.ones((2, self.n_rows)) for _ in range(8))
-            self._score_step = np.zeros(self.n_rows)
+            self._state = self._allocate()
         hinge, slack, dual, codual, *_, first_order, second_order = self._state
         first_order[:] = 0.0
         second_order[:] = 0.0
@@ -340,8 +339,12 @@ class MemoryRows:
             )
         )  # fmt: skip
 
+    def _allocate(self) -> Floats:
+        self._score_step = np.zeros(self.n_rows)
+        return np.ones((8, 2, self.n_rows))
+
     @property
-    def _terms(self) -> tuple[Floats, ...]:
+    def _terms(self) -> Floats:
         if self._state is None:
             raise RuntimeError("begin() comes before a step of the interior-point method")
         return self._state
@@ -398,10 +401,9 @@ class MemoryRows:
 
     def smooth(self, ceiling: Floats, barrier: float, step: float = 0.0) -> Smooth:
         """Sums over terms on the path of the anchor's scores, or of scores along their step."""
-        if self._smoothed is None:
-            self._smoothed = np.empty((4, self.n_rows))
-            self._score_step = np.zeros(self.n_rows)
-        smoothed = self._smoothed
+        if self._state is None:
+            self._state = self._allocate()
+        smoothed = self._smoothed = self._state[6:].reshape(4, self.n_rows)
 
         def work(chunk: Chunk) -> Floats:
             sums = np.zeros(4 * self.n_cells + 1)
