@@ -49,6 +49,7 @@ from ratebound.rates import (
 )
 from ratebound.report import Report
 from ratebound.svc import RateBoundSVC
+from ratebound.svc_cv import RateBoundSVCCV
 
 __version__ = "0.1.0"
 
@@ -59,6 +60,7 @@ __all__ = [
     "InfeasibleGoals",
     "Rate",
     "RateBoundSVC",
+    "RateBoundSVCCV",
     "RatesByGroup",
     "RatioRate",
     "Report",

@@ -30,6 +30,7 @@ from ratebound.terms import quoted
 if TYPE_CHECKING:
     from ratebound.majorize import Majorization, Majorized, Step
     from ratebound.operating_point import Cut
+    from ratebound.solvers.base import Start
 
 Floats = npt.NDArray[np.float64]
 
@@ -273,7 +274,20 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, baseline: Any, columns: Any, datasets: Any
     ) -> None:
-        goals = self.goals if self.goals is not None else Goals()
+        data, arrays = self._bound(X, y, sample_weight, baseline, columns, datasets)
+        rates = compile_goals(self._goals(), data)
+        problem = self._ramp_problem(rates, data, arrays)
+        fit, cut, rounds = self._solve(rates, problem)
+        self._keep(rates, problem, fit, cut, rounds)
+
+    def _goals(self) -> Goals:
+        return self.goals if self.goals is not None else Goals()
+
+    def _bound(
+        self, X: Any, y: Any, sample_weight: Any, baseline: Any, columns: Any, datasets: Any
+    ) -> tuple[BoundData, dict[int, Any]]:
+        """What goals read of the data, and every X as a numeric array, by its identity."""
+        goals = self._goals()
         arrays = {id(X): self._validated(X, reset=True)}
         data = bind(
             X, y, sample_weight=sample_weight, baseline=baseline, columns=columns,
@@ -285,10 +299,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             if id(block) not in arrays:
                 arrays[id(block)] = self._validated_as(name, block)
         warn_of_bad_scaling(arrays[id(X)], getattr(self, "feature_names_in_", None))
-        rates = compile_goals(goals, data)
-        problem = self._ramp_problem(rates, data, arrays)
-        fit, cut, rounds = self._solve(rates, problem)
-        self._keep(rates, problem, fit, cut, rounds)
+        return data, arrays
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X as a numeric array or CSR matrix, its columns checked against those of the first X."""
@@ -346,7 +357,10 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             )
         return 1.0 / total
 
-    def _solve(self, rates: RateProblem, problem: RampProblem) -> tuple[Majorized, Cut, int]:
+    def _solve(
+        self, rates: RateProblem, problem: RampProblem, start: Start | None = None
+    ) -> tuple[Majorized, Cut, int]:
+        """Solve as the parameters say, or by majorization from a given start (see `paths`)."""
         from ratebound.majorize import Majorization
         from ratebound.operating_point import Cut, repair
         from ratebound.solvers.interior_point import InteriorPoint
@@ -355,7 +369,10 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             InteriorPoint(), self.tol, self.max_iter, adapt_price=self.multiplier_bound is None
         )
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
-        fit = self._best_start(problem, majorization, deadline)
+        if start is None:
+            fit = self._best_start(problem, majorization, deadline)
+        else:
+            fit = majorization.run(problem, start, on_step=self._on_step, deadline=deadline)
         if self.threshold == "zero":
             return fit, Cut(0.0, float("nan"), float("nan")), 0
         done = repair(rates, problem, majorization, fit, on_step=self._on_step, deadline=deadline)
