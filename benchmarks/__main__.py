@@ -26,6 +26,7 @@ def main() -> None:
         "--python", action="append", default=[], metavar="PART=PATH",
         help="interpreter for systems whose name contains PART",
     )  # fmt: skip
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="of the ratios")
     parser.add_argument("--prefix", default="", help="words in front of every system's command")
     given = parser.parse_args()
     for name in given.tables:
@@ -33,7 +34,8 @@ def main() -> None:
             parser.error(f"there is no table {name!r} (there are: {', '.join(TABLES)})")
     setting = Setting(
         given.repeats, given.threads, given.budget, given.limit,
-        dict(pair.split("=", 1) for pair in given.python), given.prefix, given.rows,
+        dict(pair.split("=", 1) for pair in given.python), given.prefix, given.clock,
+        given.rows,
     )  # fmt: skip
     given.out.mkdir(parents=True, exist_ok=True)
     for name in given.tables or TABLES:

@@ -46,15 +46,17 @@ def main() -> None:
         return tell(status=f"not expressible: {error}")
     tell(setup=time.perf_counter() - began, memory_before=peak_mib())
     calls: list[float] = []
+    processor: list[float] = []  # seconds of all cores, which other programs' work adds little to
     while len(calls) <= int(repeats) and (not calls or sum(calls) < float(budget)):
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         try:
             model = fit()
         except Exception as error:
             line = str(error).strip().splitlines()[0] if str(error).strip() else ""
             return tell(status=f"failed: {type(error).__name__}: {line[:200]}")
         calls.append(time.perf_counter() - began)
-        tell(first=calls[0], warm=calls[1:], memory=peak_mib())
+        processor.append(time.process_time() - worked)
+        tell(first=calls[0], warm=calls[1:], processor=processor, memory=peak_mib())
         if len(calls) == 1:
             save(folder, answer_of(model), tell)
     tell(status="done")

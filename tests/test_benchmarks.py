@@ -92,7 +92,7 @@ def test_a_system_that_is_not_there_is_in_the_table(tmp_path: Path) -> None:
         "title": "T",
         "floor": "LIBLINEAR, no goal",
         "rows": 40,
-        "setting": {"threads": 1, "repeats": 1, "budget": 1.0},
+        "setting": {"threads": 1, "repeats": 1, "budget": 1.0, "clock": "cpu"},
         "machine": {"cores": 1, "python": "3", "versions": {}},
         "systems": {"fairlearn EG, LinearSVC": said},
     }
