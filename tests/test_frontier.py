@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -68,6 +70,14 @@ def test_points_are_as_good_as_single_fits(swept: Frontier) -> None:
     steps = sum(point.n_iter for point in swept.points[1:])
     single_steps = sum(clone(point.estimator).fit(X, Y).n_iter_ for point in swept.points[1:])
     assert steps < single_steps
+
+
+def test_a_leap_after_a_small_step_is_no_worse_than_a_single_fit() -> None:
+    swept = frontier(SVC, RECALL, [0.6, 0.601, 0.8], X, Y)
+    last = swept.points[-1].estimator
+    single = clone(last).fit(X, Y)
+    assert ramp_objective(last) <= ramp_objective(single) * (1 + 1e-3)
+    assert last.n_iter_ <= single.n_iter_ + 2
 
 
 def test_the_order_in_which_bounds_are_given_does_not_matter(swept: Frontier) -> None:
@@ -161,3 +171,12 @@ def test_what_cannot_be_swept_is_named() -> None:
     two = recall() >= positive_rate()
     with pytest.raises(ValueError, match="compares two rates"):
         frontier(RateBoundSVC(Goals(error_rate(), [two])), two, [0.1], X, Y)
+
+
+def test_the_documented_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    text = (Path(__file__).resolve().parents[1] / "docs" / "selection.md").read_text()
+    names: dict[str, Any] = {}
+    for code in re.findall(r"```python\n(.*?)```", text, re.DOTALL):
+        exec(compile(code, "docs/selection.md", "exec"), names)
+    printed = capsys.readouterr().out
+    assert "all 2 goals are met" in printed and printed.count("✓") >= 6

@@ -29,6 +29,7 @@ LARGEST_PRICE = 1e6
 PRICE_GROWTH = 10.0
 SATURATED = 0.9
 LOOSEST_GAP = 3e-2
+WARM_GAP = 1e-3  # from a start near the end, a step that is solved loosely is taken once more
 TIGHTEST_GAP = 1e-9
 ROUNDING = 1e-12
 
@@ -146,12 +147,15 @@ class Majorization:
     adapt_price : bool
         Whether the price of violation may change: fall while it is paid for the bounds' slack only,
         grow while goals are missed.
+    first_gap : float
+        Certified relative gap of the first convex problem.
     """
 
     solver: Solver
     tol: float = 1e-4
     max_iter: int = 50
     adapt_price: bool = True
+    first_gap: float = LOOSEST_GAP
 
     def run(
         self,
@@ -194,7 +198,7 @@ class Majorization:
         best = current
         solution: Solution | None = None
         history = list(earlier)
-        gap = max(LOOSEST_GAP, self.tol)
+        gap = max(self.first_gap, self.tol)
         radius = 0.0
         grown = False
         converged, why = False, f"stopped after max_iter={self.max_iter} majorization steps"

@@ -78,7 +78,8 @@ def _predicted(before: list[tuple[float, Majorized]], position: float) -> Start:
     multipliers = last.solution.multipliers
     if len(before) > 1 and before[0][0] != there:
         earlier, first = before[0]
-        ahead = (position - there) / (there - earlier)
+        # no farther than the last two are apart: a long leap is no line
+        ahead = min((position - there) / (there - earlier), 1.0)
         coef = coef + ahead * (coef - first.coef)
         intercept = intercept + ahead * (intercept - first.intercept)
         multipliers = multipliers + ahead * (multipliers - first.solution.multipliers)

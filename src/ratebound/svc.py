@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -361,7 +361,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         self, rates: RateProblem, problem: RampProblem, start: Start | None = None
     ) -> tuple[Majorized, Cut, int]:
         """Solve as the parameters say, or by majorization from a given start (see `paths`)."""
-        from ratebound.majorize import Majorization
+        from ratebound.majorize import WARM_GAP, Majorization
         from ratebound.operating_point import Cut, repair
         from ratebound.solvers.interior_point import InteriorPoint
 
@@ -372,7 +372,8 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         if start is None:
             fit = self._best_start(problem, majorization, deadline)
         else:
-            fit = majorization.run(problem, start, on_step=self._on_step, deadline=deadline)
+            warm = replace(majorization, first_gap=WARM_GAP)
+            fit = warm.run(problem, start, on_step=self._on_step, deadline=deadline)
         if self.threshold == "zero":
             return fit, Cut(0.0, float("nan"), float("nan")), 0
         done = repair(rates, problem, majorization, fit, on_step=self._on_step, deadline=deadline)
