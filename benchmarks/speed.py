@@ -165,9 +165,7 @@ def family() -> None:
     rng = np.random.default_rng(0)
     n = len(adult.y)
     columns = {"two": rng.integers(0, 2, n), "hundred": rng.integers(0, 100, n)}
-    named = [
-        Goals(error_rate(), [positive_rate(by=by).gap() <= 0.05]) for by in ("two", "hundred")
-    ]
+    named = [Goals(error_rate(), [positive_rate(by=by).gap() <= 0.05]) for by in ("two", "hundred")]
     _ratio(
         "2 groups", "100 groups",
         *[convex_problem(g, adult.X, adult.y, columns, merge=False) for g in named],

@@ -85,9 +85,7 @@ def exact_terms(score: float, side: int, ceiling: float, barrier: float) -> list
     st.sampled_from([0, 1]),
 )
 def test_sums_are_the_closed_forms(score: float, top: float, barrier: float, side: int) -> None:
-    rows = MemoryRows(
-        [(np.array([[1.0]]), np.array([2.0]), np.array([0]))], 1, threads=1
-    )
+    rows = MemoryRows([(np.array([[1.0]]), np.array([2.0]), np.array([0]))], 1, threads=1)
     rows.set_anchor(np.zeros(1), 0.0)
     rows.scores[:] = score
     ceiling = np.zeros((2, 1))

@@ -51,6 +51,7 @@ from ratebound.rates import (
 )
 from ratebound.report import Report
 from ratebound.svc import RateBoundSVC
+from ratebound.svc_cv import RateBoundSVCCV
 
 __version__ = "0.1.0"
 
@@ -61,6 +62,7 @@ __all__ = [
     "InfeasibleGoals",
     "Rate",
     "RateBoundSVC",
+    "RateBoundSVCCV",
     "RatesByGroup",
     "RatioRate",
     "Report",

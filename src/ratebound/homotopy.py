@@ -42,7 +42,9 @@ FIRST_BARRIER = 0.25
 LAST_BARRIER = 2.5e-4
 ANCHORED = 0.02  # barrier below which the bounds are taken anew at every step
 SHRINK = 0.5  # of the barrier, once the steps are close to the path
-CENTRED = 0.3  # squared length of a step, as a share of barrier * weight of the terms, that is close
+CENTRED = (
+    0.3  # squared length of a step, as a share of barrier * weight of the terms, that is close
+)
 PROGRESS = 0.25  # and how much of it must be gone
 SLOPE = 0.3  # that a step may leave behind itself, as a share of the slope where it started
 PATIENCE = 40  # steps at one barrier weight

@@ -31,6 +31,7 @@ PRICE_GROWTH = 10.0
 SATURATED = 0.9
 LOOSEST_GAP = 3e-2
 TRACKED_GAP = 1e-3  # of the first convex problem where the homotopy has come close already
+WARM_GAP = 1e-3  # from a start near the end, a step that is solved loosely is taken once more
 TIGHTEST_GAP = 1e-9
 ROUNDING = 1e-12
 
@@ -155,6 +156,8 @@ class Majorization:
     homotopy : Homotopy, optional
         What to follow to a start where none is given; else, and where it stalls, that is the zero
         model.
+    first_gap : float
+        Certified relative gap of the first convex problem.
     """
 
     solver: Solver
@@ -162,6 +165,7 @@ class Majorization:
     max_iter: int = 50
     adapt_price: bool = True
     homotopy: Homotopy | None = None
+    first_gap: float = LOOSEST_GAP
 
     def run(
         self,
@@ -197,7 +201,7 @@ class Majorization:
         def late() -> bool:
             return deadline is not None and time.monotonic() > deadline
 
-        gap = max(LOOSEST_GAP, self.tol)
+        gap = max(self.first_gap, self.tol)
         followed = ""
         if start is None and self.homotopy is not None:
             problem, tracked = self._follow(problem, self.homotopy, late)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from ratebound.majorize import Majorization, Majorized, Step
     from ratebound.operating_point import Cut
     from ratebound.rows.base import Rows
-    from ratebound.solvers.base import Solver
+    from ratebound.solvers.base import Solver, Start
 
 Floats = npt.NDArray[np.float64]
 
@@ -317,7 +317,20 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     def _fit(
         self, X: Any, y: Any, sample_weight: Any, baseline: Any, columns: Any, datasets: Any
     ) -> None:
-        goals = self.goals if self.goals is not None else Goals()
+        data, arrays = self._bound(X, y, sample_weight, baseline, columns, datasets)
+        rates = compile_goals(self._goals(), data)
+        problem, source = self._ramp_problem(rates, data, arrays)
+        fit, cut, rounds = self._solve(rates, problem)
+        self._keep(rates, problem, fit, cut, rounds, source)
+
+    def _goals(self) -> Goals:
+        return self.goals if self.goals is not None else Goals()
+
+    def _bound(
+        self, X: Any, y: Any, sample_weight: Any, baseline: Any, columns: Any, datasets: Any
+    ) -> tuple[BoundData, dict[int, Any]]:
+        """What goals read of the data, and every X as a numeric array, by its identity."""
+        goals = self._goals()
         if self.kernel == "precomputed" and isinstance(datasets, Mapping) and datasets:
             raise ValueError(
                 'kernel="precomputed" needs the kernel between the rows of all datasets: stack '
@@ -336,31 +349,12 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
                 arrays[id(block)] = self._validated_as(name, block)
         if self.kernel != "precomputed":
             warn_of_bad_scaling(arrays[id(X)], getattr(self, "feature_names_in_", None))
-        kernel = self._named_kernel(data, arrays[id(X)])
-        rates = compile_goals(goals, data)
-        blocks = [replace(block, X=arrays[id(block.X)]) for block in rates.blocks]
-        # deferred, as it loads the compiler: `import ratebound` stays light
-        from ratebound.kernel_model import fit_rows
-        from ratebound.rows.gaps import with_gap_rows
+        return data, arrays
 
-        if rates.score_gaps and kernel.kind != "linear":
-            raise ValueError(
-                "score_gap() is about the mean rows of groups, which are linear in the features: "
-                'use kernel="linear"'
-            )
-        source = fit_rows(kernel, blocks, len(rates.cost))
-        parts = [(block.X, block.weight, block.cell) for block in blocks]
-        problem = self._ramp_problem(
-            rates, data, with_gap_rows(source.rows, rates.score_gaps, parts)
-        )
-        # blocks of rows are what runs in parallel; threads inside their small products only wait
-        with threadpool_limits(1, user_api="blas"):
-            fit, cut, rounds = self._solve(rates, problem)
-        self._keep(rates, problem, fit, cut, rounds, source)
-
-    def _named_kernel(self, data: BoundData, X: Any) -> Kernel:
+    def _named_kernel(self, data: BoundData, arrays: Mapping[int, Any]) -> Kernel:
         """The kernel of the parameters; gamma="scale" is of the rows of the dataset "train"."""
         train = data.datasets["train"]
+        X = arrays[id(data.blocks[train.block])]
         rows = X if train.rows is None else X[train.rows]
         return named_kernel(self.kernel, self.gamma, self.degree, self.coef0, rows, train.weight)
 
@@ -383,14 +377,32 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
             warnings.warn(text, warning.category, stacklevel=6)
         return array
 
-    def _ramp_problem(self, rates: RateProblem, data: BoundData, rows: Rows) -> RampProblem:
+    def _ramp_problem(
+        self, rates: RateProblem, data: BoundData, arrays: Mapping[int, Any]
+    ) -> tuple[RampProblem, FitRows]:
+        """The ramp problem over the rows that take part, and where these come from."""
+        # deferred, as it loads the compiler: `import ratebound` stays light
+        from ratebound.kernel_model import fit_rows
+        from ratebound.rows.gaps import with_gap_rows
+
+        kernel = self._named_kernel(data, arrays)
+        if rates.score_gaps and kernel.kind != "linear":
+            raise ValueError(
+                "score_gap() is about the mean rows of groups, which are linear in the features: "
+                'use kernel="linear"'
+            )
+        blocks = [replace(block, X=arrays[id(block.X)]) for block in rates.blocks]
+        source = fit_rows(kernel, blocks, len(rates.cost))
+        parts = [(block.X, block.weight, block.cell) for block in blocks]
         problem = RampProblem.from_rates(
-            rows, rates.cost, rates.cost_constant, rates.table, rates.offset,
+            with_gap_rows(source.rows, rates.score_gaps, parts),
+            rates.cost, rates.cost_constant, rates.table, rates.offset,
             alpha=self._alpha(data), multiplier_bound=1.0, fit_intercept=bool(self.fit_intercept),
         )  # fmt: skip
-        if self.multiplier_bound is not None:
-            return problem.priced(float(self.multiplier_bound))
-        return problem.priced(_STARTING_PRICE * (problem.objective_range or 1.0))
+        price = self.multiplier_bound
+        if price is None:
+            price = _STARTING_PRICE * (problem.objective_range or 1.0)
+        return problem.priced(float(price)), source
 
     def _alpha(self, data: BoundData) -> float:
         if self.alpha is not None:
@@ -406,9 +418,19 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
             )
         return 1.0 / total
 
-    def _solve(self, rates: RateProblem, problem: RampProblem) -> tuple[Majorized, Cut, int]:
+    def _solve(
+        self, rates: RateProblem, problem: RampProblem, start: Start | None = None
+    ) -> tuple[Majorized, Cut, int]:
+        """Solve as the parameters say, or by majorization from a given start (see `paths`)."""
+        # blocks of rows are what runs in parallel; threads inside their small products only wait
+        with threadpool_limits(1, user_api="blas"):
+            return self._solve_in_blocks(rates, problem, start)
+
+    def _solve_in_blocks(
+        self, rates: RateProblem, problem: RampProblem, start: Start | None
+    ) -> tuple[Majorized, Cut, int]:
         from ratebound.homotopy import Homotopy
-        from ratebound.majorize import Majorization
+        from ratebound.majorize import WARM_GAP, Majorization
         from ratebound.operating_point import Cut, repair
         from ratebound.solvers.choice import choose_solver
 
@@ -419,7 +441,11 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
             homotopy=Homotopy() if self.start == "homotopy" and self.kernel == "linear" else None,
         )  # fmt: skip
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
-        fit = self._best_start(problem, majorization, deadline)
+        if start is None:
+            fit = self._best_start(problem, majorization, deadline)
+        else:
+            warm = replace(majorization, first_gap=WARM_GAP)
+            fit = warm.run(problem, start, on_step=self._on_step, deadline=deadline)
         if self.threshold == "zero":
             return fit, Cut(0.0, float("nan"), float("nan")), 0
         done = repair(rates, problem, majorization, fit, on_step=self._on_step, deadline=deadline)
