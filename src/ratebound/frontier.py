@@ -249,14 +249,14 @@ def frontier(
             problem, source = svc._ramp_problem(rates, data, arrays)
         stops.append(Stop(bound, rates, problem))
     points: dict[float, FrontierPoint] = {}
-    for stop, reached in zip(stops, follow(svc, stops), strict=False):
+    for stop, solved in zip(stops, follow(svc, stops), strict=False):
         fitted = swept[stop.position]
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(svc, name):
                 setattr(fitted, name, getattr(svc, name))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
-            fitted._keep(stop.rates, stop.problem, *reached, source)
+            fitted._keep(stop.rates, stop.problem, solved, source)
         points[stop.position] = _point(fitted, _place(estimator, chosen), stop.position)
     return Frontier(
         chosen,

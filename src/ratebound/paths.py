@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ratebound.outcome import Solved
 from ratebound.problem import RateProblem
 from ratebound.ramp import RampProblem
 from ratebound.svc import RateBoundSVC
 
 if TYPE_CHECKING:
     from ratebound.majorize import Majorized
-    from ratebound.operating_point import Cut
     from ratebound.solvers.base import Start
 
 #: Barrier at which the interior point takes up its path: farther out, steps are spent on coming
@@ -40,15 +40,7 @@ class Stop(NamedTuple):
     problem: RampProblem
 
 
-class Reached(NamedTuple):
-    """How the problem of a stop was solved."""
-
-    fit: Majorized
-    cut: Cut
-    rounds: int
-
-
-def follow(svc: RateBoundSVC, stops: Iterable[Stop]) -> Iterator[Reached]:
+def follow(svc: RateBoundSVC, stops: Iterable[Stop]) -> Iterator[Solved]:
     """Solve the problems of a path in its order, each from a prediction by the last two.
 
     Parameters
@@ -62,11 +54,11 @@ def follow(svc: RateBoundSVC, stops: Iterable[Stop]) -> Iterator[Reached]:
     before: list[tuple[float, Majorized]] = []
     for stop in stops:
         start = _predicted(before, stop.position) if before else None
-        fit, cut, rounds = svc._solve(stop.rates, stop.problem, start)
-        yield Reached(fit, cut, rounds)
-        if fit.stopped:
+        solved = svc._solve(stop.rates, stop.problem, start)
+        yield solved
+        if solved.fit.stopped:
             return
-        before = [*before[-1:], (stop.position, fit)]
+        before = [*before[-1:], (stop.position, solved.fit)]
 
 
 def _predicted(before: list[tuple[float, Majorized]], position: float) -> Start:

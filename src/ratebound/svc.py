@@ -6,7 +6,7 @@ import inspect
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,8 +24,9 @@ from ratebound.compile import compile_goals
 from ratebound.data import BoundData, bind, warn_of_bad_scaling
 from ratebound.goals import Goals
 from ratebound.kernel_functions import Kernel, named_kernel
+from ratebound.outcome import Solved, fit_status, goal_multipliers, goal_prices, notes
 from ratebound.prediction import Prediction
-from ratebound.problem import CompiledGoal, RateProblem
+from ratebound.problem import RateProblem
 from ratebound.ramp import RampProblem
 from ratebound.report import Certificate, Report, build_report
 from ratebound.terms import quoted
@@ -33,47 +34,12 @@ from ratebound.terms import quoted
 if TYPE_CHECKING:
     from ratebound.kernel_model import FitRows
     from ratebound.majorize import Majorization, Majorized, Step
-    from ratebound.operating_point import Cut
     from ratebound.rows.base import Rows
     from ratebound.solvers.base import Solver, Start
 
 Floats = npt.NDArray[np.float64]
 
 _STARTING_PRICE = 10.0  # of a unit of violation, in ranges of the objective
-
-
-@dataclass(frozen=True)
-class FitStatus:
-    """How a fit ended.
-
-    Attributes
-    ----------
-    converged : bool
-        The last relative decrease and the certified gap of the last convex problem are within tol.
-    goals_met : bool
-        Every goal is met on the training datasets by the rule that ``predict`` uses.
-    message : str
-    solver : str
-        The solver that was used, and why.
-    multiplier_bound : float
-        The last price of a unit of violation.
-    conflict_radius : float
-        Proof for the last convex bound: no coefficients of smaller norm meet it. 0 where nothing is
-        proven. It says nothing of the ramp problem at other anchors.
-    repair_rounds : int
-        How often bounds were tightened to meet the goals strictly.
-    """
-
-    converged: bool
-    goals_met: bool
-    message: str
-    solver: str
-    multiplier_bound: float
-    conflict_radius: float
-    repair_rounds: int
-
-    def __str__(self) -> str:
-        return self.message
 
 
 class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
@@ -320,8 +286,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         data, arrays = self._bound(X, y, sample_weight, baseline, columns, datasets)
         rates = compile_goals(self._goals(), data)
         problem, source = self._ramp_problem(rates, data, arrays)
-        fit, cut, rounds = self._solve(rates, problem)
-        self._keep(rates, problem, fit, cut, rounds, source)
+        self._keep(rates, problem, self._solve(rates, problem), source)
 
     def _goals(self) -> Goals:
         return self.goals if self.goals is not None else Goals()
@@ -420,7 +385,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
 
     def _solve(
         self, rates: RateProblem, problem: RampProblem, start: Start | None = None
-    ) -> tuple[Majorized, Cut, int]:
+    ) -> Solved:
         """Solve as the parameters say, or by majorization from a given start (see `paths`)."""
         # blocks of rows are what runs in parallel; threads inside their small products only wait
         with threadpool_limits(1, user_api="blas"):
@@ -428,13 +393,13 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
 
     def _solve_in_blocks(
         self, rates: RateProblem, problem: RampProblem, start: Start | None
-    ) -> tuple[Majorized, Cut, int]:
+    ) -> Solved:
         from ratebound.homotopy import Homotopy
         from ratebound.majorize import WARM_GAP, Majorization
         from ratebound.operating_point import Cut, repair
         from ratebound.solvers.choice import choose_solver
 
-        solver, self._solver_text = choose_solver(self.solver, problem)
+        solver, why = choose_solver(self.solver, problem)
         majorization = Majorization(
             solver, self.tol, self.max_iter, adapt_price=self.multiplier_bound is None,
             # the path needs columns, which rows of a kernel have only by their factor
@@ -447,9 +412,9 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
             warm = replace(majorization, first_gap=WARM_GAP)
             fit = warm.run(problem, start, on_step=self._on_step, deadline=deadline)
         if self.threshold == "zero":
-            return fit, Cut(0.0, float("nan"), float("nan")), 0
+            return Solved(fit, Cut(0.0, float("nan"), float("nan")), 0, why)
         done = repair(rates, problem, majorization, fit, on_step=self._on_step, deadline=deadline)
-        return done.fit, done.cut, done.rounds
+        return Solved(done.fit, done.cut, done.rounds, why)
 
     def _best_start(
         self, problem: RampProblem, majorization: Majorization, deadline: float | None
@@ -476,15 +441,10 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     # ---- what a fit leaves -------------------------------------------------------------------
 
     def _keep(
-        self,
-        rates: RateProblem,
-        problem: RampProblem,
-        fit: Majorized,
-        cut: Cut,
-        rounds: int,
-        source: FitRows,
+        self, rates: RateProblem, problem: RampProblem, solved: Solved, source: FitRows
     ) -> None:
         """Copy the fit into attributes, in the signs and labels of the outside."""
+        fit, cut = solved.fit, solved.cut
         classes = rates.data.classes
         sign = 1.0 if rates.data.pos_label == classes[1] else -1.0
         rows = problem.rows
@@ -499,7 +459,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         self.history_ = fit.history
         self.n_iter_ = len(fit.history)
         self.multipliers_ = {
-            goal.label: _multipliers(goal, fit.solution.multipliers) for goal in rates.goals
+            goal.label: goal_multipliers(goal, fit.solution.multipliers) for goal in rates.goals
         }
         self._facts = None
         if not rates.score_gaps:
@@ -508,7 +468,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
                 rates, fit.problem, fit.coef,
                 first_price=problem.multiplier_bound if free else None,
             )  # fmt: skip
-        prices, unknown = _prices(rates, fit, expected)
+        prices, unknown = goal_prices(rates, fit, expected)
         solution = fit.solution
         certificate = Certificate(
             solution.upper + problem.constant,
@@ -518,9 +478,9 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         )
         report = build_report(
             rates, strict=strict, expected=expected, prices=prices, price_bounds=unknown,
-            certificate=certificate, notes=_notes(rates, strict),
+            certificate=certificate, notes=notes(rates, strict),
         )  # fmt: skip
-        self.status_ = self._status(fit, report, rounds)
+        self.status_ = fit_status(solved, report, self.threshold, self.tol)
         self.report_ = Report(
             report.objective_text, report.objective_strict, report.objective_expected,
             report.goals, report.certificate, str(self.status_), report.notes,
@@ -540,32 +500,6 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         vectors = self._expansion.vectors
         self.support_vectors_ = np.zeros((0, 0)) if vectors is None else vectors
 
-    def _status(self, fit: Majorized, report: Report, rounds: int) -> FitStatus:
-        said = [fit.why]
-        # with the paper's rule it is the expected rates that the fit is about
-        met = report.met if self.threshold == "repair" else fit.violation <= self.tol
-        if not met:
-            missed = [line.label for line in report.goals if not line.met]
-            kind = "strictly" if self.threshold == "repair" else "in expectation"
-            said.append(
-                f"goals missed {kind}: {', '.join(missed) or 'within tol only'}; loosen one "
-                "(report_ shows each slack and price), try n_starts=10, or lower alpha"
-            )
-            if fit.conflict_radius > 0:
-                said.append(
-                    "the last convex bound is met by no coefficients of norm below "
-                    f"{fit.conflict_radius:.3g} (which does not rule out other classifiers)"
-                )
-        elif rounds:
-            said.append(f"goals met strictly after {rounds} rounds of tightening")
-        elif not fit.converged:
-            said.append("raise max_iter or tol")
-        return FitStatus(
-            fit.converged, met, "; ".join(said),
-            self._solver_text, fit.problem.multiplier_bound,
-            fit.conflict_radius, rounds,
-        )  # fmt: skip
-
 
 # `__new__` takes anything, to refuse class_weight by name; parameters are those of `__init__`
 RateBoundSVC.__signature__ = inspect.signature(RateBoundSVC.__init__).replace(
@@ -583,41 +517,3 @@ def _random_model(rows: Rows, random: np.random.RandomState) -> Floats:
         return coef * random.exponential() / max(spread, np.finfo(float).tiny)
     coef *= random.exponential() / max(rows.largest_norm, np.finfo(float).tiny)
     return coef
-
-
-def _multipliers(goal: CompiledGoal, multipliers: Floats) -> float | dict[str, float]:
-    values = multipliers[goal.rows]
-    if not goal.is_family:
-        return float(values[0])
-    return dict(zip(goal.row_labels, values.tolist(), strict=True))
-
-
-def _prices(
-    rates: RateProblem, fit: Majorized, expected: Floats
-) -> tuple[dict[str, float], dict[str, float]]:
-    """Price of every goal per unit of its bound, and V of those whose convex bound is missed."""
-    prices, unknown = {}, {}
-    for goal in rates.goals:
-        multipliers = fit.solution.multipliers[goal.rows]
-        if np.max(fit.convex_violations[goal.rows], initial=0.0) > 1e-6:
-            unknown[goal.label] = fit.problem.multiplier_bound
-        # what a unit of the user's bound is worth in the normalised row
-        scale: Floats | float = 1.0
-        if goal.kind == "group ratio":
-            scale = goal.rates(expected)[goal.pairs[:, 1]]
-        elif goal.denominators is not None and goal.denominator_constants is not None:
-            below = goal.denominators @ expected + goal.denominator_constants
-            scale = below[goal.pairs[:, 0]]
-        prices[goal.label] = float(np.sum(multipliers * scale))
-    return prices, unknown
-
-
-def _notes(rates: RateProblem, strict: Floats) -> tuple[str, ...]:
-    """What a reader of the report should know besides its numbers."""
-    of_rows = slice(rates.gap_cells.start)
-    total = float(rates.cell_weight[of_rows].sum())
-    positive = float(strict[of_rows].sum())
-    if positive <= 0 or positive >= total:
-        which = "negatively" if positive <= 0 else "positively"
-        return (f"every training row is decided {which}: of the cuts, only such a one will do",)
-    return ()

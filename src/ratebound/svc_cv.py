@@ -392,7 +392,7 @@ def _follow_alphas(
     own = _objective_on(goals, data, held_out)
     part = _Part([], [], [], [], [], [])
     began = time.perf_counter()
-    for fit, cut, _ in follow(svc, _stops(rates, problem, alphas)):
+    for fit, cut, *_ in follow(svc, _stops(rates, problem, alphas)):
         threshold = 0.0 if svc.threshold == "zero" else cut.threshold
         score = _score(source, fit.coef)
         decided = _decided(whole, arrays, score, fit.intercept, threshold, svc.threshold)
