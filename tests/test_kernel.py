@@ -127,7 +127,7 @@ def elastic_value(problem: ConvexProblem, gram: Floats, found: Solution) -> floa
 # --- convex problems: lower <= cvxpy <= upper, whatever the factor leaves out ---------------------
 
 
-@pytest.mark.parametrize("index", range(12))
+@pytest.mark.parametrize("index", range(9))
 def test_the_bounds_on_a_growing_factor_hold_the_optimum_of_the_true_kernel(index: int) -> None:
     instance, raw = kernel_instance(index)
     reference = solve_convex(instance, wanted_width=1e-8)
@@ -141,7 +141,7 @@ def test_the_bounds_on_a_growing_factor_hold_the_optimum_of_the_true_kernel(inde
     assert value == pytest.approx(found.upper, rel=1e-7, abs=rounding)
 
 
-@pytest.mark.parametrize("index", [0, 2, 5, 7])
+@pytest.mark.parametrize("index", [2, 5])
 @pytest.mark.parametrize("oracle", [Libsvm(), SDCA()], ids=["libsvm", "sdca"])
 def test_the_cutting_plane_on_the_kernel_matrix_agrees_with_the_factor(
     index: int, oracle: Any
@@ -201,7 +201,7 @@ REACHABLE = Goals(error_rate(), [recall() >= 0.9])
 FAIR = Goals(error_rate(), [positive_rate(by="sex").ratio() >= 0.8])
 
 
-@parametrize_with_checks([RateBoundSVC(kernel="rbf"), RateBoundSVC(REACHABLE, kernel="rbf")])
+@parametrize_with_checks([RateBoundSVC(REACHABLE, kernel="rbf")])
 def test_scikit_learn_conventions(estimator: Any, check: Any) -> None:
     check(estimator)
 
