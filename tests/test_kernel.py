@@ -70,11 +70,25 @@ def features_of(gram: Floats) -> Floats:
 
 
 GAMMA = 0.3
+THIRTY_GOALS = 1
+
+
+def with_goals(instance: Instance, count: int) -> Instance:
+    """The same rows with as many random rates bounded at once."""
+    rng = np.random.default_rng(3)
+    cells = len(instance.cost)
+    table = rng.normal(size=(count, cells))
+    weight = np.bincount(instance.cell, weights=instance.weight, minlength=cells)
+    table /= np.sum(np.abs(table) * weight, axis=1, keepdims=True)
+    negative = np.maximum(-table, 0.0) @ weight
+    return replace(instance, table=table, offset=negative - rng.uniform(0.3, 0.7, size=count))
 
 
 def kernel_instance(index: int, seed: int = 11) -> tuple[Instance, Floats]:
     """A referee's instance whose rows are the features of an RBF kernel, and its original rows."""
     instance = random_instance(seed, index)
+    if index == THIRTY_GOALS:
+        instance = with_goals(instance, 30)
     raw = instance.X[:, :4]
     X = features_of(naive_rbf(raw, raw, GAMMA))
     factors = np.random.default_rng(index).normal(size=len(raw)) / len(raw)
