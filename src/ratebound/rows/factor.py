@@ -20,8 +20,8 @@ from ratebound.rows.memory import MemoryRows
 if TYPE_CHECKING:
     from ratebound.rows.kernel import KernelMatrix, KernelRows
 
-FIRST_RANK = 192
-BATCH = 96  # pivots looked at together where nothing but their residuals is known
+FIRST_RANK = 384
+BATCH = 128  # pivots looked at together where nothing but their residuals is known
 DIVERSE = 0.05  # share of a batch's largest pivot that a pivot must have to be worth a column
 RESOLUTION = 1e-10  # share of the largest k(x, x) below which a residual counts as 0
 

@@ -10,9 +10,11 @@ known without them.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import joblib
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse
@@ -37,9 +39,13 @@ class KernelMatrix:
     ----------
     kernel : Kernel
     X : (n, d) array or CSR matrix; of a precomputed kernel the (n, n) matrix itself
+    threads : int
+        Blocks computed at a time; a callable kernel is called from one thread.
     """
 
-    def __init__(self, kernel: Kernel, X: Any) -> None:
+    def __init__(self, kernel: Kernel, X: Any, threads: int = 1) -> None:
+        self.threads = threads
+        self._pool: ThreadPoolExecutor | None = None
         self.kernel = kernel
         self.X = X
         self.n_rows = int(X.shape[0])
@@ -55,8 +61,13 @@ class KernelMatrix:
         if self.gram is not None:
             return np.asarray(self.gram[:, chosen], dtype=np.float64)
         right = self.X[chosen]
-        blocks = [self.kernel.between(self.X[rows], right) for rows in self._blocks()]
-        return np.vstack(blocks)
+        out = np.empty((self.n_rows, len(chosen)))
+
+        def work(rows: slice) -> None:
+            out[rows] = self.kernel.between(self.X[rows], right)
+
+        self._map(work)
+        return out
 
     def product(self, vector: Floats) -> Floats:
         """K @ vector, from the columns where the vector is not 0."""
@@ -66,10 +77,16 @@ class KernelMatrix:
         used = np.flatnonzero(vector)
         for first in range(0, len(used), COLUMN_BLOCK):
             chosen = used[first : first + COLUMN_BLOCK]
-            right = self.X[chosen]
-            for rows in self._blocks():
-                out[rows] += self.kernel.between(self.X[rows], right) @ vector[chosen]
+            self._add_product(chosen, vector[chosen], out)
         return out
+
+    def _add_product(self, chosen: Index, factors: Floats, out: Floats) -> None:
+        right = self.X[chosen]
+
+        def work(rows: slice) -> None:
+            out[rows] += self.kernel.between(self.X[rows], right) @ factors
+
+        self._map(work)
 
     def hold(self) -> Any:
         """The whole matrix, which is kept from now on."""
@@ -77,8 +94,16 @@ class KernelMatrix:
             self.gram = self.columns(np.arange(self.n_rows))
         return self.gram
 
-    def _blocks(self) -> list[slice]:
-        return [slice(i, i + BLOCK_ROWS) for i in range(0, self.n_rows, BLOCK_ROWS)]
+    def _map(self, work: Callable[[slice], None]) -> None:
+        """Do the work on all rows, in blocks; each writes its own rows, in any order."""
+        blocks = [slice(i, i + BLOCK_ROWS) for i in range(0, self.n_rows, BLOCK_ROWS)]
+        if len(blocks) == 1 or self.threads == 1 or self.kernel.function is not None:
+            for block in blocks:
+                work(block)
+            return
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self.threads)
+        list(self._pool.map(work, blocks))
 
 
 class KernelRows(MemoryRows):
@@ -106,7 +131,7 @@ class KernelRows(MemoryRows):
     ) -> None:
         X, weight, cell = _stacked(blocks)
         self.kernel = kernel
-        self.kernel_matrix = KernelMatrix(kernel, X)
+        self.kernel_matrix = KernelMatrix(kernel, X, threads or joblib.cpu_count())
         super().__init__([(X, weight, cell)], n_cells, threads=threads)
         self.n_features = self.n_rows
         weight = np.where(self.cell >= 0, self.weight, 0.0)

@@ -10,7 +10,6 @@ from ratebound.solvers.base import Solver
 from ratebound.solvers.cutting_plane import CuttingPlane
 from ratebound.solvers.growing_rank import GrowingRank
 from ratebound.solvers.interior_point import InteriorPoint
-from ratebound.solvers.off_the_shelf import Libsvm
 from ratebound.solvers.oracles import remembering
 from ratebound.solvers.sdca import SDCA
 
@@ -31,7 +30,7 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
     problem : RampProblem
     """
     if isinstance(problem.rows, KernelRows):
-        return _for_a_kernel(wanted, problem)
+        return _for_a_kernel(wanted)
     if not isinstance(wanted, str):
         return _for_a_fit(wanted), f"{wanted!r}: as configured"
     if wanted == "cutting-plane":
@@ -41,12 +40,12 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
     return InteriorPoint(), "interior-point: the default"
 
 
-def _for_a_kernel(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, str]:
+def _for_a_kernel(wanted: str | Solver) -> tuple[Solver, str]:
     """Columns come from a factor that grows; oracles of the cutting plane see the whole kernel."""
     if wanted == "cutting-plane":
-        oracle = Libsvm() if problem.fit_intercept else SDCA()
-        text = f"cutting-plane with {type(oracle).__name__} on the kernel matrix: asked for"
-        return _for_a_fit(CuttingPlane(oracle)), text
+        return _for_a_fit(CuttingPlane(SDCA())), (
+            "cutting-plane with SDCA on the kernel matrix: asked for"
+        )
     if isinstance(wanted, InteriorPoint):
         return GrowingRank(wanted), f"{wanted!r} on a factor of the kernel: as configured"
     if not isinstance(wanted, str):

@@ -33,6 +33,7 @@ from ratebound.solvers.interior_point import InteriorPoint
 from ratebound.solvers.newton import Units
 
 SHARE = 0.3  # of the tolerance, that the solver on the factor may use up
+NEXT = 0.02  # of the gap on a factor, asked for on the next
 FIRST_GAP = 1e-2  # relative gap on the first factor, of which little is known
 INSIDE = 0.02  # share of its box that p is away from both ends at a kink
 SNAPPED = 1e-2  # share of its box from an end, at most, within which p is put there
@@ -119,7 +120,7 @@ class _Run:
             if not grown and inner <= TIGHTEST:
                 status = Status.STALLED
                 break
-            inner = max(SHARE * self.tolerance, 0.1 * gap) if grown else 0.1 * inner
+            inner = max(SHARE * self.tolerance, NEXT * gap) if grown else 0.1 * inner
             barrier = float(np.clip(3.0 * gap, 1e-2, 0.25))
             start = Start(*self.model, self.multipliers, barrier)
         return Solution(
