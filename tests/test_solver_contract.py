@@ -34,7 +34,7 @@ TOLERANCE = 1e-3
 ORACLES: dict[str, SVMOptimizer] = {
     "sdca": SDCA(),
     "inner": Inner(),
-    "liblinear": Liblinear(),
+    "liblinear": Liblinear(ascent=SDCA()),
     "libsvm": Libsvm(),
     "bias by mass": BiasCuttingPlane(),
     "bias by minimum": BiasCuttingPlane(chooser="minimization"),
@@ -80,7 +80,9 @@ def with_many_goals() -> Instance:
 PROBLEMS: dict[str, Instance] = {
     **{f"random {index}": tame(23, index) for index in (0, 3, 10, 13, 19, 28)},
     "no intercept": replace(tame(23, 4), fit_intercept=False),
-    "no goals": replace(tame(23, 5), table=np.zeros((0, len(tame(23, 5).cost))), offset=np.zeros(0)),
+    "no goals": replace(
+        tame(23, 5), table=np.zeros((0, len(tame(23, 5).cost))), offset=np.zeros(0)
+    ),
     "thirty goals": with_many_goals(),
 }
 
