@@ -34,7 +34,7 @@ TOLERANCE = 1e-3
 ORACLES: dict[str, SVMOptimizer] = {
     "sdca": SDCA(),
     "inner": Inner(),
-    "liblinear": Liblinear(),
+    "liblinear": Liblinear(ascent=SDCA()),
     "libsvm": Libsvm(),
     "bias by mass": BiasCuttingPlane(),
     "bias by minimum": BiasCuttingPlane(chooser="minimization"),

@@ -4,6 +4,7 @@ from ratebound.solvers.bias import BiasCuttingPlane
 from ratebound.solvers.choosers import CenterOfMass, Level, Maximization
 from ratebound.solvers.cutting_plane import CuttingPlane
 from ratebound.solvers.exact import Inner
+from ratebound.solvers.growing_rank import GrowingRank
 from ratebound.solvers.interior_point import InteriorPoint
 from ratebound.solvers.off_the_shelf import Liblinear, Libsvm
 from ratebound.solvers.sdca import SDCA
@@ -13,6 +14,7 @@ __all__ = [
     "BiasCuttingPlane",
     "CenterOfMass",
     "CuttingPlane",
+    "GrowingRank",
     "Inner",
     "InteriorPoint",
     "Level",
