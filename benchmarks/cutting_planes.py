@@ -63,7 +63,8 @@ def convex(adult: RealData, goals: Goals) -> ConvexProblem:
     blocks = [(block.X, block.weight, block.cell) for block in rates.blocks]
     problem = RampProblem.from_rates(
         MemoryRows(blocks, len(rates.cost), threads=1), rates.cost, rates.cost_constant,
-        rates.table, rates.offset, alpha=1 / len(adult.y), multiplier_bound=10.0, fit_intercept=True,
+        rates.table, rates.offset,
+        alpha=1 / len(adult.y), multiplier_bound=10.0, fit_intercept=True,
     )  # fmt: skip
     return problem.convex_at(np.zeros(adult.X.shape[1]), 0.0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from typing import Any
 
@@ -22,7 +23,7 @@ from ratebound.solvers import (
     Libsvm,
     Maximization,
 )
-from ratebound.solvers.base import Status
+from ratebound.solvers.base import Start, Status
 from ratebound.solvers.cutting_plane import Progress
 from reference.convex import solve_convex
 from test_solver_contract import PROBLEMS
@@ -60,7 +61,7 @@ def test_progress_tells_the_bounds_of_every_step(chooser: Any) -> None:
     solution = CuttingPlane(SDCA(), chooser, trace=seen.append).solve(problem, 1e-4)
     assert len(seen) == solution.iterations == seen[-1].cuts
     optimum = solve_convex(PROBLEMS["random 19"])
-    for before, after in zip(seen, seen[1:], strict=False):
+    for before, after in itertools.pairwise(seen):
         assert after.lower >= before.lower and after.upper <= before.upper
         assert after.program <= before.program + 1e-9  # U_t never rises
         assert after.passes > before.passes and after.lines > before.lines
@@ -71,8 +72,6 @@ def test_progress_tells_the_bounds_of_every_step(chooser: Any) -> None:
 
 
 def test_a_good_start_saves_cuts() -> None:
-    from ratebound.solvers.base import Start
-
     problem = convex_problem(PROBLEMS["random 13"])
     cold = CuttingPlane(Inner()).solve(problem, 1e-4)
     start = Start(cold.coef, cold.intercept, cold.multipliers)

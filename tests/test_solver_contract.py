@@ -77,6 +77,10 @@ def with_many_goals() -> Instance:
     return replace(instance, table=table, offset=offset)
 
 
+def without_goals(instance: Instance) -> Instance:
+    return replace(instance, table=np.zeros((0, len(instance.cost))), offset=np.zeros(0))
+
+
 PROBLEMS: dict[str, Instance] = {
     **{f"random {index}": tame(23, index) for index in (0, 3, 10, 13, 19, 28)},
     "no intercept": replace(tame(23, 4), fit_intercept=False),
