@@ -17,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
 
 from ratebound.compile import compile_goals
 from ratebound.data import BoundData, bind, warn_of_bad_scaling
@@ -290,9 +289,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         warn_of_bad_scaling(arrays[id(X)], getattr(self, "feature_names_in_", None))
         rates = compile_goals(goals, data)
         problem = self._ramp_problem(rates, data, arrays)
-        # blocks of rows are what runs in parallel; threads inside their small products only wait
-        with threadpool_limits(1, user_api="blas"):
-            fit, cut, rounds = self._solve(rates, problem)
+        fit, cut, rounds = self._solve(rates, problem)
         self._keep(rates, problem, fit, cut, rounds)
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
