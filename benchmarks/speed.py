@@ -109,13 +109,14 @@ def majorization() -> None:
     cpu_base, *cpu = interleaved(calls, 3, time.process_time)
     print(f"one LinearSVC(hinge, C=2, tol=1e-3): {base:.3f} s, of all cores {cpu_base:.3f} s")
     print(
-        "start     threshold  x LinearSVC  of all cores  steps  newton  objective   gap      worst goal"
+        "start     threshold  x LinearSVC  of all cores  steps  newton  objective   gap"
+        "      worst goal"
     )
     for svc, taken, cores in zip(fits, seconds, cpu, strict=True):
         last = svc.history_[-1]
         print(
-            f"{svc.start:9s} {svc.threshold:9s} {taken / base:11.2f} {cores / cpu_base:13.2f} {len(svc.history_):6d} "
-            f"{sum(step.solver_iterations for step in svc.history_):7d} {last.objective:10.5f} "
+            f"{svc.start:9s} {svc.threshold:9s} {taken / base:11.2f} {cores / cpu_base:13.2f} "
+            f"{len(svc.history_):6d} {sum(step.solver_iterations for step in svc.history_):7d} {last.objective:10.5f} "
             f"{last.gap:9.1e} {last.violation:10.1e}   {svc.history_[0].homotopy}"
         )
 
@@ -182,8 +183,8 @@ def _ratio(first: str, second: str, one: Any, other: Any, tolerance: float = 1e-
     u, v = interleaved(calls, 3, time.process_time)
     print(
         f"{first} {s:.3f} s, {a.iterations} iterations, {second} {t:.3f} s, {b.iterations} "
-        f"iterations: {t / s:.2f} x, per iteration {t / b.iterations / (s / a.iterations):.2f} x; of all cores "
-        f"{v / u:.2f} x, per iteration {v / b.iterations / (u / a.iterations):.2f} x"
+        f"iterations: {t / s:.2f} x, per iteration {t / b.iterations / (s / a.iterations):.2f} x; "
+        f"of all cores {v / u:.2f} x, per iteration {v / b.iterations / (u / a.iterations):.2f} x"
     )
 
 

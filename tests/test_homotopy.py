@@ -183,11 +183,7 @@ def follow(problem: RampProblem) -> Tracked:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_ends_where_the_certified_problem_starts_centrally(seed: int) -> None:
-    """There, before any iteration, the certificate is as good as the barrier alone allows.
-
-    On the central path the gap is 2 μ per unit of a term's weight. The end is close to the path, and
-    the bounds are taken anew there, which moves a few terms.
-    """
+    """There, before any iteration, bounds are certified to a tenth, and few iterations follow."""
     instance = two_classes(seed, n=2000)
     problem = ramp_problem(instance)
     start = follow(problem).start
@@ -195,9 +191,8 @@ def test_it_ends_where_the_certified_problem_starts_centrally(seed: int) -> None
     assert LAST_BARRIER / 2 < start.barrier <= LAST_BARRIER
     convex = problem.convex_at(start.coef, start.intercept)
     solution = InteriorPoint(max_iter=0).solve(convex, 1e-12, start)
-    weight = float(problem.rows.live_weight.sum())
-    cost_unit = float(np.max(instance.cost))
-    assert solution.upper - solution.lower <= 10 * 2 * start.barrier * weight * cost_unit
+    assert solution.lower >= 0.9 * solution.upper
+    assert InteriorPoint(max_iter=0).solve(convex, 1e-12).lower < 0.5 * solution.upper
     cold = InteriorPoint().solve(convex, 1e-4)
     warm = InteriorPoint().solve(convex, 1e-4, replace(start, barrier=1e-2))
     assert 2 * warm.iterations <= cold.iterations

@@ -18,11 +18,11 @@ problem itself and not one of its convex bounds. Where μ has become so small th
 exact, majorization takes over.
 
 How far a step goes: the gradient (of L in (w, b), of -L in v) is a monotone map G, so its component
-along a direction, G(point + step · direction) · direction, never falls as the step grows. It is
-negative at a Newton direction's start (minus the square of the direction's length in the metric of
-the system). A step is accepted as long as this slope has not grown to `SLOPE` times that length; else
-it is cut where the chord between the slopes vanishes. That is one pass over scores a trial, no merit
-function, and nothing that rounding of large sums could hide.
+along a direction, G(point + step · direction) · direction, never falls as the step grows. Where a
+Newton direction starts it is negative: minus the square of the direction's length in the metric of
+the system. A step is accepted unless this slope has grown to `SLOPE` times that square; else it is
+cut where the chord between the slopes vanishes. That is one pass over scores a trial, no merit
+function, and nothing that the rounding of large sums could hide.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from ratebound.solvers.newton import (
 )
 
 FIRST_BARRIER = 0.25
-LAST_BARRIER = 2.5e-4
+LAST_BARRIER = 1.3e-4
 ANCHORED = 0.02  # barrier below which the bounds are taken anew at every step
 SHRINK = 0.5  # of the barrier, once the steps are close to the path
 CENTRED = (
