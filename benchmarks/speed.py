@@ -116,7 +116,8 @@ def majorization() -> None:
         last = svc.history_[-1]
         print(
             f"{svc.start:9s} {svc.threshold:9s} {taken / base:11.2f} {cores / cpu_base:13.2f} "
-            f"{len(svc.history_):6d} {sum(step.solver_iterations for step in svc.history_):7d} {last.objective:10.5f} "
+            f"{svc.n_iter_:6d} {sum(step.solver_iterations for step in svc.history_):7d} "
+            f"{last.objective:10.5f} "
             f"{last.gap:9.1e} {last.violation:10.1e}   {svc.history_[0].homotopy}"
         )
 
