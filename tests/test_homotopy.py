@@ -28,7 +28,7 @@ from ratebound.rows.memory import MemoryRows
 from ratebound.solvers.interior_point import InteriorPoint
 from reference import naive
 from reference.convex import solve_convex
-from reference.instances import Instance
+from reference.instances import Instance, random_instance
 
 Floats = NDArray[np.float64]
 
@@ -183,11 +183,7 @@ def follow(problem: RampProblem) -> Tracked:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_it_ends_where_the_certified_problem_starts_centrally(seed: int) -> None:
-    """There, before any iteration, the certificate is as good as the barrier alone allows.
-
-    On the central path the gap is 2 μ per unit of a term's weight. The end is close to the path, and
-    the bounds are taken anew there, which moves a few terms.
-    """
+    """There, before any iteration, bounds are certified to a tenth, and few iterations follow."""
     instance = two_classes(seed, n=2000)
     problem = ramp_problem(instance)
     start = follow(problem).start
@@ -195,9 +191,8 @@ def test_it_ends_where_the_certified_problem_starts_centrally(seed: int) -> None
     assert LAST_BARRIER / 2 < start.barrier <= LAST_BARRIER
     convex = problem.convex_at(start.coef, start.intercept)
     solution = InteriorPoint(max_iter=0).solve(convex, 1e-12, start)
-    weight = float(problem.rows.live_weight.sum())
-    cost_unit = float(np.max(instance.cost))
-    assert solution.upper - solution.lower <= 10 * 2 * start.barrier * weight * cost_unit
+    assert solution.lower >= 0.9 * solution.upper
+    assert InteriorPoint(max_iter=0).solve(convex, 1e-12).lower < 0.5 * solution.upper
     cold = InteriorPoint().solve(convex, 1e-4)
     warm = InteriorPoint().solve(convex, 1e-4, replace(start, barrier=1e-2))
     assert 2 * warm.iterations <= cold.iterations
@@ -254,13 +249,17 @@ def groups_within(count: int) -> RampProblem:
 
 
 @pytest.mark.parametrize("count", [4, 12, 24])
-def test_many_constraints(count: int) -> None:
-    """Up to 24 * 23 pairs, of which the most violated enter at first and others when they are."""
+def test_families_of_pairs(count: int) -> None:
     problem = groups_within(count)
     assert follow(problem).steps < 150
     plain, along = PLAIN.run(problem), ALONG.run(problem)
     assert along.violation <= max(1e-4, plain.violation)
     assert along.objective <= 1.01 * plain.objective
+
+
+def test_more_constraints_than_it_follows() -> None:
+    tracked = Homotopy().run(groups_within(40))
+    assert tracked.start is None and "1560 constraints" in tracked.stalled
 
 
 # ---- invariances -----------------------------------------------------------------------------
@@ -327,15 +326,37 @@ def test_terms_of_one_sign_have_no_path() -> None:
     assert ALONG.run(ramp_problem(one_sided)).objective <= 1e-9
 
 
-def test_a_path_to_one_decision_for_all_is_given_up() -> None:
-    """Where alpha allows no score to differ, all rows are decided alike: one side's terms die."""
+def test_where_alpha_lets_no_score_differ() -> None:
+    """All rows are decided alike: the best error is the share of the smaller class."""
     instance = replace(two_classes(1), alpha=1e3, table=np.zeros((0, 2)), offset=np.zeros(0))
     problem = ramp_problem(instance)
-    tracked = Homotopy().run(problem)
-    assert tracked.start is None and "one decision for all rows" in tracked.stalled
     share = instance.cell.mean()
     best = min(share, 1 - share)
     assert ALONG.run(problem).objective + problem.constant == pytest.approx(best, rel=1e-3)
+
+
+@pytest.mark.parametrize("index", [15, 51, 61])
+def test_a_path_to_one_decision_for_all_is_given_up(index: int) -> None:
+    """Once all live terms are of one sign the bias would leave for infinity."""
+    problem = ramp_problem(random_instance(7, index))
+    tracked = Homotopy().run(problem)
+    assert tracked.start is None and "one decision for all rows" in tracked.stalled
+    assert tracked.steps < 100
+    along, plain = ALONG.run(problem), PLAIN.run(problem)
+    np.testing.assert_array_equal(along.coef, plain.coef)
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 10_000))
+def test_on_hard_problems_too_the_penalised_objective_never_rises(index: int) -> None:
+    instance = random_instance(7, index)
+    fit = replace(ALONG, max_iter=5).run(ramp_problem(instance, sparse=True))
+    by_price: dict[tuple[int, float], list[float]] = {}
+    for step in fit.history:
+        assert step.lower <= step.upper + 1e-12 * abs(step.upper)
+        by_price.setdefault((step.attempt, step.multiplier_bound), []).append(step.penalised)
+    for values in by_price.values():
+        assert (np.diff(values) <= 1e-12 * np.abs(values[1:])).all()
 
 
 def test_a_stop_ends_it_where_it_stands() -> None:

@@ -18,11 +18,11 @@ problem itself and not one of its convex bounds. Where μ has become so small th
 exact, majorization takes over.
 
 How far a step goes: the gradient (of L in (w, b), of -L in v) is a monotone map G, so its component
-along a direction, G(point + step · direction) · direction, never falls as the step grows. It is
-negative at a Newton direction's start (minus the square of the direction's length in the metric of
-the system). A step is accepted as long as this slope has not grown to `SLOPE` times that length; else
-it is cut where the chord between the slopes vanishes. That is one pass over scores a trial, no merit
-function, and nothing that rounding of large sums could hide.
+along a direction, G(point + step · direction) · direction, never falls as the step grows. Where a
+Newton direction starts it is negative: minus the square of the direction's length in the metric of
+the system. A step is accepted unless this slope has grown to `SLOPE` times that square; else it is
+cut where the chord between the slopes vanishes. That is one pass over scores a trial, no merit
+function, and nothing that the rounding of large sums could hide.
 """
 
 from __future__ import annotations
@@ -31,15 +31,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ratebound.ramp import RampProblem
 from ratebound.rows.base import Floats, Rows, Smooth
 from ratebound.solvers.base import Start
-from ratebound.solvers.newton import CONSTRAINT_SHARE, Units, newton_system, scaled_table
+from ratebound.solvers.newton import (
+    CONSTRAINT_SHARE,
+    Units,
+    newton_system,
+    one_blas_thread,
+    scaled_table,
+)
 
 FIRST_BARRIER = 0.25
-LAST_BARRIER = 2.5e-4
+LAST_BARRIER = 1.3e-4
 ANCHORED = 0.02  # barrier below which the bounds are taken anew at every step
 SHRINK = 0.5  # of the barrier, once the steps are close to the path
 CENTRED = (
@@ -52,7 +57,7 @@ TRIALS = 12  # step lengths tried at most
 KEPT = 0.1  # share of a multiplier, or of its room below the price, that a step leaves
 MULTIPLIER_START = 0.1
 ACCURACY = 1e-2  # of a direction where the system is solved by iteration
-NEW_CONSTRAINTS = 128  # that enter at a time where there are many: late ones disturb the path
+MOST_CONSTRAINTS = 1024  # all are in the system from the start: late ones disturb the path
 
 
 @dataclass(frozen=True)
@@ -91,9 +96,14 @@ class Homotopy:
 
     def run(self, problem: RampProblem, stop: Callable[[], bool] | None = None) -> Tracked:
         """Follow the path from the zero model; stop() ends it where it stands."""
+        count = len(problem.bound)
+        if count > MOST_CONSTRAINTS:
+            why = f"{count} constraints are more than the {MOST_CONSTRAINTS} it can follow"
+            return Tracked(None, 0, 0, why)
         convex = problem.convex_at(np.zeros(problem.rows.n_features), 0.0)
         units = Units.of(convex, problem.rows.live_weight)
-        return _Path(problem, units).follow(self.max_iter, stop)
+        with one_blas_thread():
+            return _Path(problem, units).follow(self.max_iter, stop)
 
 
 class _Path:
@@ -114,12 +124,15 @@ class _Path:
         self.passes = 0
         self.charged = problem.cost + (problem.constraints.sum(axis=0)).reshape(self.cost.shape) > 0
         self.rows.set_anchor(self.coef, self.intercept)
-        self.active = np.zeros(0, dtype=np.int64)
-        self.multipliers = self.slack = self.excess = np.zeros(0)
-        self._activate(self.active)
+        self.table = scaled_table(problem.constraints, units.constraints)
+        touched = np.asarray(problem.constraints.sum(axis=0)).reshape(self.cost.shape) > 0
+        self.wanted = touched & (problem.rows.cell_weight > 0)
+        spread = self.weight * self.barrier
+        self.multipliers = np.minimum(MULTIPLIER_START, 0.5 * self.highest)
+        self.slack = spread / self.multipliers
+        self.excess = spread / (self.highest - self.multipliers)
         self.has_path = self._anchor()
         self.sums = self._smooth(self.multipliers, 0.0)
-        self._admit()
 
     def follow(self, max_iter: int, stop: Callable[[], bool] | None) -> Tracked:
         if not self.has_path:
@@ -144,51 +157,16 @@ class _Path:
             if self.barrier < ANCHORED and not self._anchor():
                 return Tracked(None, steps, self.passes, "it led to one decision for all rows")
             self.sums = self._smooth(self.multipliers, 0.0)
-            if close:
-                self._admit()
         return Tracked(None, max_iter, self.passes, f"not at its end after {max_iter} Newton steps")
 
     def _start(self) -> Start:
-        multipliers = np.zeros(len(self.problem.bound))
-        multipliers[self.active] = self.multipliers / self.units.multipliers[self.active]
+        multipliers = self.multipliers / self.units.multipliers
         return Start(
             self.rows.lift(self.coef),
             self.intercept,
             np.clip(multipliers, 0.0, self.problem.multiplier_bound),
             self.barrier,
         )
-
-    # ---- constraints -------------------------------------------------------------------------
-
-    def _activate(self, entering: npt.NDArray[np.int64]) -> None:
-        """Take these constraints into the system."""
-        self.active = np.append(self.active, entering)
-        self.table = scaled_table(
-            self.problem.constraints[self.active], self.units.constraints[self.active]
-        )
-        touched = np.asarray(self.table.sum(axis=0)).reshape(self.cost.shape) > 0
-        self.wanted = touched & (self.problem.rows.cell_weight > 0)
-        highest = self.highest[entering]
-        start = np.minimum(MULTIPLIER_START, 0.5 * highest)
-        spread = self.weight * self.barrier
-        self.multipliers = np.append(self.multipliers, start)
-        self.slack = np.append(self.slack, spread / start)
-        self.excess = np.append(self.excess, spread / (highest - start))
-
-    def _admit(self) -> None:
-        """Take in all constraints where they are few, else those violated most."""
-        count = len(self.problem.bound)
-        if len(self.active) == count:
-            return
-        entering = np.setdiff1d(np.arange(count), self.active)
-        if count > 2 * NEW_CONSTRAINTS:
-            value = self.problem.constraints @ self.sums.hinges.ravel() - self.bound
-            value = (value * self.units.constraints)[entering]
-            worst = np.argsort(-value, kind="stable")[:NEW_CONSTRAINTS]
-            entering = np.sort(entering[worst[value[worst] > 0]])
-        if len(entering):
-            self._activate(entering)
-            self.sums = self._smooth(self.multipliers, 0.0)
 
     def _anchor(self) -> bool:
         """Take the bounds that are tight at the scores; whether terms of both signs are left."""
@@ -206,15 +184,15 @@ class _Path:
 
     def _residual(self, sums: Smooth, multipliers: Floats) -> Floats:
         """The gradient in the multipliers: what their constraints lack, barrier included."""
-        room = self.highest[self.active] - multipliers
+        room = self.highest - multipliers
         lacking = self.table @ sums.hinges.ravel()
-        lacking -= self.bound[self.active] * self.units.constraints[self.active]
+        lacking -= self.bound * self.units.constraints
         return np.asarray(lacking + self.weight * self.barrier * (1.0 / multipliers - 1.0 / room))
 
     def _newton(self) -> tuple[float, float]:
         """One step; the squared length of the direction, and how much of it was taken."""
         problem, rows = self.problem, self.rows
-        multipliers, room = self.multipliers, self.highest[self.active] - self.multipliers
+        multipliers, room = self.multipliers, self.highest - self.multipliers
         features, bias = rows.smooth_gradient()
         gradient = np.append(features + self.alpha * self.coef, bias)
         residual = self._residual(self.sums, multipliers)
@@ -244,7 +222,7 @@ class _Path:
     def _search(self, coef: Floats, move: Floats, length: float) -> tuple[float, Floats]:
         """How far to go, and the multipliers there; 0 where no step will do."""
         old = self.multipliers
-        low, high = KEPT * old, old + (1.0 - KEPT) * (self.highest[self.active] - old)
+        low, high = KEPT * old, old + (1.0 - KEPT) * (self.highest - old)
         linear = self.alpha * float(coef @ self.coef)
         quadratic = self.alpha * float(coef @ coef)
         step = 1.0

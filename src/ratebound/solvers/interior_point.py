@@ -33,7 +33,13 @@ import numpy.typing as npt
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Floats, Rows
 from ratebound.solvers.base import Solution, Start, Status, Stop
-from ratebound.solvers.newton import CONSTRAINT_SHARE, Units, newton_system, scaled_table
+from ratebound.solvers.newton import (
+    CONSTRAINT_SHARE,
+    Units,
+    newton_system,
+    one_blas_thread,
+    scaled_table,
+)
 
 INITIAL_BARRIER = 0.25
 MULTIPLIER_START = 0.1
@@ -73,7 +79,8 @@ class InteriorPoint:
         stop: Stop | None = None,
     ) -> Solution:
         """Solve until the relative gap is at most tolerance, as every `Solver` does."""
-        return _Run(problem, tolerance, start, stop, self.max_iter).solve()
+        with one_blas_thread():
+            return _Run(problem, tolerance, start, stop, self.max_iter).solve()
 
 
 @dataclass

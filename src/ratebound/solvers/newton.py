@@ -6,14 +6,17 @@ vector machine, so goals cost next to nothing beside the first block.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse
+from threadpoolctl import ThreadpoolController
 
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Curvature, Floats, Rows
@@ -30,6 +33,21 @@ def scaled_table(constraints: scipy.sparse.csr_array, scale: Floats) -> Table:
     """Constraint coefficients times a factor a constraint, dense where they are few."""
     table = scipy.sparse.csr_array(scipy.sparse.diags_array(scale) @ constraints)
     return table.toarray() if np.prod(table.shape) <= SMALL_TABLE else table
+
+
+@functools.cache
+def _libraries() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> contextlib.AbstractContextManager[Any]:
+    """Keep BLAS to one thread: blocks of rows are what runs in parallel.
+
+    Threads inside products as small as a Newton system's do little but wait, and what they add up
+    would depend on their number.
+    """
+    limits: contextlib.AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return limits
 
 
 @dataclass(frozen=True)
