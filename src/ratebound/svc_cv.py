@@ -169,6 +169,7 @@ class RateBoundSVCCV(ClassifierMixin, BaseEstimator):
             Itself.
         """
         final = self._template()
+        final._validate_params()
         svc = clone(final).set_params(tol=max(self.path_tol, final.tol))
         given = {"sample_weight": sample_weight, "baseline": baseline, "columns": columns}
         data, arrays = svc._bound(X, y, *given.values(), datasets)
