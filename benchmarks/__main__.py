@@ -18,8 +18,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmark_results"))
     parser.add_argument("--repeats", type=int, default=5, help="warm calls, whose median is taken")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--budget", type=float, default=60.0, help="s a system may begin calls for")
-    parser.add_argument("--limit", type=float, default=300.0, help="s after which it is stopped")
+    parser.add_argument("--budget", type=float, default=600.0, help="s to begin calls in")
+    parser.add_argument("--limit", type=float, default=1800.0, help="s after which it is stopped")
     parser.add_argument("--only", default="", help="systems whose name contains this")
     parser.add_argument("--rows", type=int, help="the first so many training rows only")
     parser.add_argument(

@@ -12,147 +12,32 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.task import Answer, Inexpressible, Shares, System, Task
+from benchmarks.ours import (
+    path_default,
+    path_single_fits,
+    path_tight,
+    ratebound,
+    ratebound_convex,
+)
+from benchmarks.task import (
+    THREADS,
+    Answer,
+    Inexpressible,
+    Shares,
+    System,
+    Task,
+    decided,
+    of_scores,
+)
 
-THREADS = int(os.environ.get("BENCHMARK_THREADS", "1"))
 STEPS = 1000  # full-batch steps of the systems that follow gradients
 PRIMAL_RATE, DUAL_RATE = 0.02, 0.05  # cooper's, of those tried the ones that end nearest the goals
 BISECTIONS = 6  # fits in search of a bound that the system states in other units
 
 
-def _decided(task: Task, model: Any, counts: dict[str, float] | None = None) -> Answer:
-    return Answer(model.predict(task.X), model.predict(task.X_test), counts=counts or {})
-
-
 def _needs(task: Task, *problems: str, why: str) -> None:
     if task.problem not in problems:
         raise Inexpressible(why)
-
-
-# --- ratebound ------------------------------------------------------------------------------------
-
-
-def ratebound(task: Task) -> Any:
-    from benchmarks.counting import counted
-    from benchmarks.problems import columns, goals_of
-    from ratebound import RateBoundSVC
-
-    svc = RateBoundSVC(goals_of(task.problem))
-
-    def fit() -> Any:
-        return svc.fit(task.X, task.y, columns=columns(task.men))
-
-    def answer(fitted: Any) -> Answer:
-        found = _decided(task, fitted)
-        steps = fitted.history_
-        found.counts = {
-            "majorization steps": fitted.n_iter_,
-            "Newton steps": sum(step.solver_iterations for step in steps),
-        }
-        with counted() as counts:
-            fit()
-        found.counts |= counts
-        return found
-
-    return fit, answer
-
-
-def ratebound_convex(task: Task) -> Any:
-    """One convex problem, anchored at zero, to a certified relative gap of 1e-6."""
-    from benchmarks.counting import counted
-    from benchmarks.problems import columns, goals_of
-    from ratebound.compile import compile_goals
-    from ratebound.data import bind
-    from ratebound.ramp import RampProblem
-    from ratebound.rows.memory import MemoryRows
-    from ratebound.rows.merge import merge_rows
-    from ratebound.solvers.interior_point import InteriorPoint
-
-    goals = goals_of(task.problem)
-
-    def fit() -> Any:
-        data = bind(
-            task.X, task.y, columns=columns(task.men), reads_labels=goals.reads_labels
-        )  # fmt: skip
-        rates = compile_goals(goals, data)
-        blocks = [merge_rows(block.X, block.weight, block.cell) for block in rates.blocks]
-        problem = RampProblem.from_rates(
-            MemoryRows(blocks, len(rates.cost)), rates.cost, rates.cost_constant, rates.table,
-            rates.offset, alpha=1 / len(task.y), multiplier_bound=100.0, fit_intercept=True,
-        )  # fmt: skip
-        zero = np.zeros(task.X.shape[1])
-        return InteriorPoint().solve(problem.convex_at(zero, 0.0), 1e-6), problem.constant
-
-    def answer(found: Any) -> Answer:
-        solution, constant = found
-        counts = {"Newton steps": solution.iterations, "gap": solution.gap}
-        with counted() as more:
-            fit()
-        return _of_scores(
-            task, solution.coef, solution.intercept, counts | more, solution.upper + constant
-        )
-
-    return fit, answer
-
-
-def _of_scores(
-    task: Task, coef: np.ndarray, intercept: float, counts: Any, optimum: float | None = None
-) -> Answer:
-    scores = [np.asarray(X @ coef).ravel() + intercept for X in (task.X, task.X_test)]
-    return Answer(*[(z > 0).astype(int) for z in scores], counts=counts, optimum=optimum)
-
-
-def _path(task: Task, path_tol: float) -> Any:
-    """Ten alphas in five folds by `RateBoundSVCCV`, and the last fit."""
-    from benchmarks.problems import columns, goals_of
-    from ratebound import RateBoundSVCCV
-
-    goals = goals_of(task.problem)
-    cv = RateBoundSVCCV(goals, alphas=ALPHAS, cv=5, path_tol=path_tol, n_jobs=THREADS)
-
-    def answer(fitted: Any) -> Answer:
-        results = fitted.cv_results_
-        counts = {"Newton steps": results["newton_steps"].sum(), "alpha": fitted.alpha_}
-        return _decided(task, fitted, counts | {"steps": results["n_iter"].sum()})
-
-    return lambda: cv.fit(task.X, task.y, columns=columns(task.men)), answer
-
-
-def path_default(task: Task) -> Any:
-    return _path(task, 1e-3)
-
-
-def path_tight(task: Task) -> Any:
-    """With every fit of the path to the tolerance of a single fit."""
-    return _path(task, 1e-4)
-
-
-def path_single_fits(task: Task) -> Any:
-    """Ten alphas in five folds as 50 fits of `RateBoundSVC`."""
-    from benchmarks.problems import columns, goals_of
-    from ratebound import RateBoundSVC
-
-    fold = np.arange(len(task.y)) % 5
-
-    def fit() -> Any:
-        fits = []
-        for number in range(5):
-            kept = fold != number
-            X, y, sexes = task.X[kept], task.y[kept], columns(task.men[kept])
-            for alpha in ALPHAS:
-                svc = RateBoundSVC(goals_of(task.problem), alpha=alpha)
-                fits.append(svc.fit(X, y, columns=sexes))
-        return fits
-
-    def answer(fits: Any) -> Answer:
-        newton = sum(step.solver_iterations for svc in fits for step in svc.history_)
-        counts = {"Newton steps": newton, "steps": sum(svc.n_iter_ for svc in fits)}
-        return _decided(task, fits[5], counts)
-
-    return fit, answer
-
-
-ALPHAS = np.geomspace(1e-2, 1e-5, 10)
 
 
 # --- scikit-learn ---------------------------------------------------------------------------------
@@ -163,9 +48,7 @@ def liblinear(task: Task) -> Any:
     from sklearn.svm import LinearSVC
 
     svc = LinearSVC(loss="hinge", C=2, tol=1e-3)
-    return lambda: svc.fit(task.X, task.y), lambda m: _decided(
-        task, m, {"passes": float(m.n_iter_)}
-    )
+    return lambda: svc.fit(task.X, task.y), lambda m: decided(task, m, {"passes": float(m.n_iter_)})
 
 
 def libsvm(task: Task) -> Any:
@@ -173,7 +56,7 @@ def libsvm(task: Task) -> Any:
     from sklearn.svm import SVC
 
     svc = SVC(kernel="linear", C=2, tol=1e-3, cache_size=500)
-    return lambda: svc.fit(task.X, task.y), lambda m: _decided(
+    return lambda: svc.fit(task.X, task.y), lambda m: decided(
         task, m, {"iterations": float(m.n_iter_[0])}
     )
 
@@ -409,7 +292,7 @@ def cooper(task: Task) -> Any:
 
     def answer(model: Any) -> Answer:
         coef = model.weight.detach().numpy()[0].astype(np.float64)
-        return _of_scores(
+        return of_scores(
             task, coef, float(model.bias.detach()[0]), {"steps": STEPS, "passes": 2.0 * STEPS}
         )
 
@@ -475,7 +358,7 @@ def tfco(task: Task) -> Any:
             step()
         return coef.numpy()[:, 0].astype(np.float64), float(bias.numpy())
 
-    return fit, lambda model: _of_scores(task, *model, {"steps": STEPS, "passes": 2.0 * STEPS})
+    return fit, lambda model: of_scores(task, *model, {"steps": STEPS, "passes": 2.0 * STEPS})
 
 
 # --- convex ---------------------------------------------------------------------------------------
@@ -510,7 +393,7 @@ def clarabel(task: Task) -> Any:
     def answer(found: Any) -> Answer:
         coef, intercept, problem = found
         counts = {"iterations": float(problem.solver_stats.num_iters)}
-        return _of_scores(task, coef, intercept, counts, float(problem.value))
+        return of_scores(task, coef, intercept, counts, float(problem.value))
 
     return fit, answer
 

@@ -90,8 +90,8 @@ class Setting:
 
     repeats: int = 5
     threads: int = 1
-    budget: float = 60.0
-    limit: float = 300.0
+    budget: float = 600.0
+    limit: float = 1800.0
     pythons: dict[str, str] = field(default_factory=dict)
     prefix: str = ""
     clock: str = "wall"

@@ -7,6 +7,7 @@ the name of the problem.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
+
+#: Threads that a system may use.
+THREADS = int(os.environ.get("BENCHMARK_THREADS", "1"))
 
 
 class Inexpressible(Exception):
@@ -114,6 +118,17 @@ class Answer:
     test_probability: np.ndarray | None = None
     counts: dict[str, float] = field(default_factory=dict)
     optimum: float | None = None
+
+
+def decided(task: Task, model: Any, counts: dict[str, float] | None = None) -> Answer:
+    return Answer(model.predict(task.X), model.predict(task.X_test), counts=counts or {})
+
+
+def of_scores(
+    task: Task, coef: np.ndarray, intercept: float, counts: Any, optimum: float | None = None
+) -> Answer:
+    scores = [np.asarray(X @ coef).ravel() + intercept for X in (task.X, task.X_test)]
+    return Answer(*[(z > 0).astype(int) for z in scores], counts=counts, optimum=optimum)
 
 
 #: A system: takes the task, imports and converts what it needs, and returns what is timed (a fit)

@@ -293,3 +293,8 @@ def test_a_fold_that_leaves_a_goal_without_rows_says_so() -> None:
 def test_bad_alphas_are_refused(alphas: Any) -> None:
     with pytest.raises(ValueError, match="alphas"):
         RateBoundSVCCV(alphas=alphas).fit(X, Y)
+
+
+def test_bad_parameters_of_svc_are_refused_before_anything_is_fitted() -> None:
+    with pytest.raises(ValueError, match="'tol' parameter of RateBoundSVC"):
+        RateBoundSVCCV(svc=RateBoundSVC(tol=-1.0)).fit(X, Y)

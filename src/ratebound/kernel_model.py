@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -76,6 +76,13 @@ class FitRows:
         precomputed = self.rows.kernel.kind == "precomputed"
         vectors = None if precomputed else self.rows.kernel_matrix.X[used]
         return Expansion(self.rows.kernel, self.number[used], vectors, coef[used])
+
+    def scorer(self, coef: Floats) -> Callable[[Any], Floats]:
+        """The scores of a model, without its intercept, as a function of rows."""
+        expansion = self.expansion(coef)
+        if expansion is not None:
+            return expansion.scores
+        return lambda X: np.asarray(X @ coef, dtype=np.float64)
 
 
 def fit_rows(kernel: Kernel, blocks: Sequence[RowBlock], n_cells: int) -> FitRows:

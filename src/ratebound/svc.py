@@ -17,7 +17,6 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import validate_data
-from threadpoolctl import threadpool_limits
 
 from ratebound.certify import Facts
 from ratebound.compile import compile_goals
@@ -387,13 +386,6 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         self, rates: RateProblem, problem: RampProblem, start: Start | None = None
     ) -> Solved:
         """Solve as the parameters say, or by majorization from a given start (see `paths`)."""
-        # blocks of rows are what runs in parallel; threads inside their small products only wait
-        with threadpool_limits(1, user_api="blas"):
-            return self._solve_in_blocks(rates, problem, start)
-
-    def _solve_in_blocks(
-        self, rates: RateProblem, problem: RampProblem, start: Start | None
-    ) -> Solved:
         from ratebound.homotopy import Homotopy
         from ratebound.majorize import WARM_GAP, Majorization
         from ratebound.operating_point import Cut, repair

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,20 +31,22 @@ from threadpoolctl import threadpool_limits
 from ratebound.compile import compile_goals
 from ratebound.data import BoundData
 from ratebound.goals import Goals
+from ratebound.held_out import (
+    HeldOut,
+    dealt,
+    decisions,
+    held_out_sums,
+    judged,
+    objective_on,
+    weighted,
+)
 from ratebound.paths import Stop, follow
-from ratebound.problem import CompiledGoal, RateProblem
-from ratebound.ramp import RampProblem, ramp
+from ratebound.problem import RateProblem
+from ratebound.ramp import RampProblem
 from ratebound.svc import RateBoundSVC
 
-if TYPE_CHECKING:
-    from ratebound.kernel_model import FitRows
-
 Floats = npt.NDArray[np.float64]
-#: By dataset, which of its rows a fold holds out.
-HeldOut = Mapping[str, npt.NDArray[np.bool_]]
-
 LARGEST_ALPHA = 1e3  # of the default alphas, as a multiple of the smallest
-ROUNDING = 1e-9  # of a standard error
 
 
 class RateBoundSVCCV(ClassifierMixin, BaseEstimator):
@@ -173,6 +175,7 @@ class RateBoundSVCCV(ClassifierMixin, BaseEstimator):
             Itself.
         """
         final = self._template()
+        final._validate_params()
         svc = clone(final).set_params(tol=max(self.path_tol, final.tol))
         given = {"sample_weight": sample_weight, "baseline": baseline, "columns": columns}
         data, arrays = svc._bound(X, y, *given.values(), datasets)
@@ -230,24 +233,24 @@ class RateBoundSVCCV(ClassifierMixin, BaseEstimator):
         data = whole.data
         if isinstance(self.cv, Integral):
             count = int(self.cv)
-            dealt = {name: _dealt(whole, name, count) for name in data.datasets}
+            shared = {name: dealt(whole, name, count) for name in data.datasets}
             for number in range(count):
-                yield {name: fold == number for name, fold in dealt.items()}
+                yield {name: fold == number for name, fold in shared.items()}
             return
         n_rows = len(data.datasets["train"].weight)
         stacked = {name for name, bound in data.datasets.items() if bound.rows is not None}
         if stacked:
             n_rows = sum(data.datasets[name].n_rows for name in stacked)
         splits = list(check_cv(self.cv, y, classifier=True).split(np.zeros(n_rows), y))
-        dealt = {
-            name: _dealt(whole, name, len(splits))
+        shared = {
+            name: dealt(whole, name, len(splits))
             for name in data.datasets
             if name != "train" and name not in stacked
         }
         for number, (_, test) in enumerate(splits):
             out = np.zeros(n_rows, dtype=bool)
             out[test] = True
-            held_out = {name: fold == number for name, fold in dealt.items()}
+            held_out = {name: fold == number for name, fold in shared.items()}
             for name in {"train", *stacked}:
                 rows = data.datasets[name].rows
                 held_out[name] = out if rows is None else out[rows]
@@ -324,42 +327,13 @@ class RateBoundSVCCV(ClassifierMixin, BaseEstimator):
         return fitted
 
 
-# --- folds ----------------------------------------------------------------------------------------
-
-
-def _cells(whole: RateProblem, name: str) -> npt.NDArray[np.int32]:
-    """The cell of every row of a dataset, -1 where no goal reads it."""
-    bound = whole.data.datasets[name]
-    if name not in whole.reads:
-        return np.full(bound.n_rows, -1, dtype=np.int32)
-    cell = whole.blocks[whole.places[name]].cell
-    return cell if bound.rows is None else cell[bound.rows]
-
-
-def _dealt(whole: RateProblem, name: str, count: int) -> npt.NDArray[np.intp]:
-    """The fold of every row of a dataset: row by row within a cell, then on to the next cell."""
-    cell = _cells(whole, name)
-    fold = np.empty(len(cell), dtype=np.intp)
-    fold[np.argsort(cell, kind="stable")] = np.arange(len(cell)) % count
-    return fold
-
-
-def _weighted(data: BoundData, shares: Mapping[str, Floats]) -> BoundData:
-    """The same data with every row's weight multiplied by its share."""
-    weighted = {
-        name: replace(bound, weight=bound.weight * shares[name])
-        for name, bound in data.datasets.items()
-    }
-    return replace(data, datasets=weighted)
-
-
 # --- one fold -------------------------------------------------------------------------------------
 
 
 class _Part(NamedTuple):
     """What a fold found, an entry an alpha: its model's sums over its held-out rows, and costs."""
 
-    sums: list[Floats]  # (5, cells) each, see _sums
+    sums: list[Floats]  # (5, cells) each, see held_out_sums
     objective: list[float]
     steps: list[int]
     newton_steps: list[int]
@@ -381,7 +355,7 @@ def _follow_alphas(
     goals = svc._goals()
     kept = {name: (~out).astype(np.float64) for name, out in held_out.items()}
     try:
-        rates = compile_goals(goals, _weighted(data, kept))
+        rates = compile_goals(goals, weighted(data, kept))
     except ValueError as error:
         raise type(error)(
             f"without the rows that fold {number + 1} holds out: {error}; take fewer folds (cv=)"
@@ -389,14 +363,14 @@ def _follow_alphas(
     first = clone(svc).set_params(alpha=float(alphas[0]))
     problem, source = first._ramp_problem(rates, rates.data, arrays)
     source.rows.threads = threads
-    own = _objective_on(goals, data, held_out)
+    own = objective_on(goals, data, held_out)
     part = _Part([], [], [], [], [], [])
     began = time.perf_counter()
     for fit, cut, *_ in follow(svc, _stops(rates, problem, alphas)):
         threshold = 0.0 if svc.threshold == "zero" else cut.threshold
-        score = _score(source, fit.coef)
-        decided = _decided(whole, arrays, score, fit.intercept, threshold, svc.threshold)
-        part.sums.append(_sums(whole, held_out, decided))
+        score = source.scorer(fit.coef)
+        decided = decisions(whole, arrays, score, fit.intercept, threshold, svc.threshold)
+        part.sums.append(held_out_sums(whole, held_out, decided))
         part.objective.append(
             np.nan if own is None else own.objective_value(own.positives_by_dataset(decided))
         )
@@ -412,68 +386,6 @@ def _stops(rates: RateProblem, problem: RampProblem, alphas: Floats) -> Iterable
     """The fold's problem at every alpha; the path is even in their logarithms."""
     for alpha in alphas:
         yield Stop(float(np.log(alpha)), rates, replace(problem, alpha=float(alpha)))
-
-
-def _objective_on(goals: Goals, data: BoundData, held_out: HeldOut) -> RateProblem | None:
-    """What is minimised, over held-out rows alone; None where they do not define it."""
-    shares = {name: out.astype(np.float64) for name, out in held_out.items()}
-    objective = Goals(goals.minimize, pos_label=goals.pos_label)
-    try:
-        return compile_goals(objective, _weighted(data, shares))
-    except ValueError:
-        return None
-
-
-def _score(source: FitRows, coef: Floats) -> Callable[[Any], Floats]:
-    """The scores of a model, without its intercept, as a function of rows."""
-    expansion = source.expansion(coef)
-    if expansion is not None:
-        return expansion.scores
-    return lambda X: np.asarray(X @ coef, dtype=np.float64)
-
-
-def _decided(
-    whole: RateProblem,
-    arrays: Mapping[int, Any],
-    score: Callable[[Any], Floats],
-    intercept: float,
-    threshold: float,
-    rule: str,
-) -> dict[str, Floats]:
-    """Decisions (expected ones with the paper's rule) for the rows of the datasets read."""
-    scores: dict[int, Floats] = {}
-    decided = {}
-    for name in whole.reads:
-        bound = whole.data.datasets[name]
-        if bound.block not in scores:
-            X = arrays[id(whole.data.blocks[bound.block])]
-            scores[bound.block] = score(X) + intercept
-        z = scores[bound.block] if bound.rows is None else scores[bound.block][bound.rows]
-        decided[name] = ramp(z) if rule == "zero" else (z > threshold).astype(np.float64)
-    return decided
-
-
-def _sums(whole: RateProblem, held_out: HeldOut, decided: Mapping[str, Floats]) -> Floats:
-    """Over the held-out rows of every cell, the sums of w, w q, w², w² q and w² q².
-
-    Parameters
-    ----------
-    whole : RateProblem
-    held_out : mapping of dataset to bool array
-    decided : mapping of dataset to decisions q
-
-    Returns
-    -------
-    ndarray of shape (5, cells)
-    """
-    sums = np.zeros((5, len(whole.cell_weight)))
-    for name, q in decided.items():
-        w = whole.data.datasets[name].weight * held_out[name]
-        cell = _cells(whole, name) + 1
-        parts = (w, w * q, w * w, w * w * q, w * w * q * q)
-        for k, values in enumerate(parts):
-            sums[k] += np.bincount(cell, weights=values, minlength=sums.shape[1] + 1)[1:]
-    return sums
 
 
 # --- comparing alphas -----------------------------------------------------------------------------
@@ -492,7 +404,7 @@ def _compare(
         for name in whole.data.datasets
     }
     try:
-        pooled = compile_goals(svc._goals(), _weighted(whole.data, tested), attainable=False)
+        pooled = compile_goals(svc._goals(), weighted(whole.data, tested), attainable=False)
     except ValueError as error:
         raise type(error)(f"in the rows that the folds hold out: {error}") from None
     reached = min(len(part.sums) for part in parts)
@@ -508,7 +420,7 @@ def _compare(
         results[f"split{number}_test_objective"] = np.array(part.objective[:reached])
     excess = np.full(reached, -np.inf)
     for goal in pooled.goals:
-        lines = np.array([_judged(pooled, goal, s) for s in sums])
+        lines = np.array([judged(pooled, goal, s) for s in sums])
         results[f"test_{goal.label}"] = np.array([goal.value(s[1]) for s in sums])
         results[f"violation_{goal.label}"] = lines[:, 0]
         results[f"error_{goal.label}"] = lines[:, 1]
@@ -527,20 +439,3 @@ def _compare(
     results["gap"] = np.max([part.gap[:reached] for part in parts], axis=0)
     best = int(order[0])
     return results, best, bool(met[best])
-
-
-def _judged(problem: RateProblem, goal: CompiledGoal, sums: Floats) -> tuple[float, float, float]:
-    """A goal's largest violation, its standard error, and the largest in standard errors.
-
-    Given its weight, a cell's sum of w q over independent rows has the variance
-    sum of w² (q - mean)²; a constraint is a combination of cells.
-    """
-    weight, positive, squares, first, second = sums
-    mean = positive / np.where(weight > 0, weight, 1.0)
-    variance = np.maximum(second - 2 * mean * first + mean**2 * squares, 0.0)
-    table = problem.table[goal.rows]
-    violation = table @ positive + problem.offset[goal.rows]
-    error = np.sqrt(table.power(2) @ variance)
-    worst = int(np.argmax(violation))
-    excess = violation / np.maximum(error, ROUNDING)
-    return float(violation[worst]), float(error[worst]), float(excess.max())
