@@ -122,7 +122,7 @@ class ProximalTerms(Protocol):
         max over 0 <= share <= 1 of  share * u - width/2 (share - centre)^2
 
     which is at most ``max(0, u)`` and falls short of it by ``width/2`` at most; ``share`` times the
-    ceiling is a dual variable in its box. Terms that an anchor has left out keep their centre for the
+    ceiling is a dual variable in its box. Terms that an anchor leaves out keep their centre for the
     next. Centres are 1/2 at first.
     """
 
@@ -224,9 +224,7 @@ class Rows(Protocol):
         """X' D X and its border by the bias, times a vector (d + 1,), for the last D measured."""
         ...
 
-    def smooth(
-        self, coef: Floats, intercept: float, ceiling: Floats, barrier: float
-    ) -> Target:
+    def smooth(self, coef: Floats, intercept: float, ceiling: Floats, barrier: float) -> Target:
         """Sums over duals and hinges where all terms lie on the path of their scores.
 
         `smooth_curvature` then tells their second-order sums.

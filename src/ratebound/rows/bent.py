@@ -7,7 +7,6 @@ once, where they are few enough to be no copy of X to speak of.
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -67,7 +66,7 @@ class BentRows:
 
         def work(piece: Chunk, out: Floats) -> None:
             curvature = self.curvature
-            if hasattr(piece.X, "indptr"):
+            if not isinstance(piece.X, np.ndarray):
                 kernels.csr_curvature_product(
                     *piece.X, curvature, vector, piece.first, piece.last, piece.offset, out
                 )
@@ -81,7 +80,7 @@ class BentRows:
 
     def _diagonal(self) -> tuple[Floats, Floats]:
         def work(piece: Chunk, out: Floats) -> None:
-            if hasattr(piece.X, "indptr"):
+            if not isinstance(piece.X, np.ndarray):
                 kernels.csr_diagonal(
                     *piece.X, self.curvature, piece.first, piece.last, piece.offset, out
                 )
@@ -110,7 +109,7 @@ class BentRows:
 
 
 def _entries(piece: Chunk) -> int:
-    if hasattr(piece.X, "indptr"):
+    if not isinstance(piece.X, np.ndarray):
         return int(piece.X.indptr[piece.last] - piece.X.indptr[piece.first])
     return (piece.last - piece.first) * int(piece.X.shape[1])
 

@@ -380,9 +380,7 @@ class MemoryRows:
             cross_bias, inverse,
         )  # fmt: skip
 
-    def smooth(
-        self, coef: Floats, intercept: float, ceiling: Floats, barrier: float
-    ) -> Target:
+    def smooth(self, coef: Floats, intercept: float, ceiling: Floats, barrier: float) -> Target:
         """Sums over duals and hinges where all terms lie on the path of their scores."""
         scores = self._compute_scores(coef, intercept, self.scores)
         gradient = np.empty((1, self.n_rows))

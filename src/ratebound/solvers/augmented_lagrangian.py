@@ -125,7 +125,7 @@ class _Run:
         size = problem.constraints @ problem.rows.live_weight.ravel() + np.abs(problem.bound)
         unit = problem.total_cost if problem.total_cost > 0 else problem.multiplier_bound
         self.spread = SPREAD * np.where(size > 0, size, 1.0) ** 2 / unit
-        # no hinge is negative, which bounds the value from below at the prices of what none can meet
+        # no hinge is negative: a bound from below at the prices of what no model can meet
         priced = np.where(problem.bound < 0, problem.multiplier_bound, 0.0)
         proven = problem.constant - float(problem.bound @ priced)
         self.best = _Best(np.inf, proven, self.coef, priced)

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Curvature, Floats, Rows
