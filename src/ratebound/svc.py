@@ -15,7 +15,7 @@ import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClassifierMixin, _fit_context
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ratebound.compile import compile_goals
@@ -30,6 +30,7 @@ from ratebound.terms import quoted
 if TYPE_CHECKING:
     from ratebound.majorize import Majorization, Majorized, Step
     from ratebound.operating_point import Cut
+    from ratebound.solvers.base import Solver
 
 Floats = npt.NDArray[np.float64]
 
@@ -91,8 +92,9 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         What to minimise, subject to what. None minimises the error rate.
     alpha : float, optional
         Weight of the regulariser, the paper's λ; None is 1 / (sum of the training rows' weights).
-    solver : {"auto", "interior-point"}
-        How one convex problem is solved.
+    solver : {"auto", "interior-point", "cutting-plane"} or Solver
+        How one convex problem is solved: a name, or a configured solver such as
+        ``CuttingPlane(oracle=Liblinear())`` of `ratebound.solvers`.
     tol : float
         Relative decrease at which majorization stops, and the certified relative gap of its last
         convex problem.
@@ -154,7 +156,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "goals": [Goals, None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions({"auto", "interior-point"})],
+        "solver": [StrOptions({"auto", "interior-point", "cutting-plane"}), HasMethods("solve")],
         "tol": [Interval(Real, 0, 1, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "multiplier_bound": [Interval(Real, 0, None, closed="neither"), None],
@@ -183,7 +185,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
         goals: Goals | None = None,
         *,
         alpha: float | None = None,
-        solver: str = "auto",
+        solver: str | Solver = "auto",
         tol: float = 1e-4,
         max_iter: int = 50,
         multiplier_bound: float | None = None,
@@ -349,10 +351,11 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
     def _solve(self, rates: RateProblem, problem: RampProblem) -> tuple[Majorized, Cut, int]:
         from ratebound.majorize import Majorization
         from ratebound.operating_point import Cut, repair
-        from ratebound.solvers.interior_point import InteriorPoint
+        from ratebound.solvers.choice import choose_solver
 
+        solver, self._solver_text = choose_solver(self.solver, problem)
         majorization = Majorization(
-            InteriorPoint(), self.tol, self.max_iter, adapt_price=self.multiplier_bound is None
+            solver, self.tol, self.max_iter, adapt_price=self.multiplier_bound is None
         )
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         fit = self._best_start(problem, majorization, deadline)
@@ -448,7 +451,7 @@ class RateBoundSVC(ClassifierMixin, BaseEstimator):
             said.append("raise max_iter or tol")
         return FitStatus(
             fit.converged, met, "; ".join(said),
-            "interior-point: the only solver here", fit.problem.multiplier_bound,
+            self._solver_text, fit.problem.multiplier_bound,
             fit.conflict_radius, rounds,
         )  # fmt: skip
 

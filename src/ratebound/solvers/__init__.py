@@ -1,1 +1,22 @@
-"""Ways to solve one convex bound of the ramp problem to a certificate."""
+"""Solvers of the convex problem, each to a certificate; the oracles and choosers of Algorithm 2."""
+
+from ratebound.solvers.bias import BiasCuttingPlane
+from ratebound.solvers.choosers import CenterOfMass, Level, Maximization
+from ratebound.solvers.cutting_plane import CuttingPlane
+from ratebound.solvers.exact import Inner
+from ratebound.solvers.interior_point import InteriorPoint
+from ratebound.solvers.off_the_shelf import Liblinear, Libsvm
+from ratebound.solvers.sdca import SDCA
+
+__all__ = [
+    "SDCA",
+    "BiasCuttingPlane",
+    "CenterOfMass",
+    "CuttingPlane",
+    "Inner",
+    "InteriorPoint",
+    "Level",
+    "Liblinear",
+    "Libsvm",
+    "Maximization",
+]

@@ -44,7 +44,7 @@ from ratebound.solvers.choosers import (
     Maximization,
     Program,
 )
-from ratebound.solvers.oracles import Answer, SVMOptimizer, answer_at
+from ratebound.solvers.oracles import Answer, SVMOptimizer, answer_at, remembering
 
 __all__ = ["CenterOfMass", "CuttingPlane", "Level", "Maximization", "Progress"]
 
@@ -132,6 +132,7 @@ class _Run:
         stop: Stop | None,
     ) -> None:
         self.settings = settings
+        self.oracle = remembering(settings.oracle)
         self.problem = problem
         self.tolerance = tolerance
         self.stop = stop
@@ -221,7 +222,7 @@ class _Run:
         point, accuracy = self._choose(program)
         multipliers = np.clip(point * self.unit / self.size, 0.0, self.problem.multiplier_bound)
         accuracy *= share * self.unit
-        answer = self.settings.oracle.minimize(self.problem, multipliers, accuracy, self.stop)
+        answer = self.oracle.minimize(self.problem, multipliers, accuracy, self.stop)
         before = self.lower
         self.passes += answer.passes
         self.asked.append((multipliers, answer))

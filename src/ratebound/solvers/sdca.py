@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from ratebound import kernels
 from ratebound.ramp import ConvexProblem
-from ratebound.rows.base import DualPoint, Floats, Rows
+from ratebound.rows.base import DualPoint, Floats, RowMatrix, Rows
 from ratebound.rows.memory import Sparse, _read_only, _storage
 from ratebound.solvers.base import Stop
 from ratebound.solvers.oracles import Answer, SVMOptimizer, answer_at
@@ -57,9 +57,8 @@ class Hinges:
     constant: float
 
     @classmethod
-    def of(cls, problem: ConvexProblem, multipliers: Floats) -> Hinges:
-        """The hinges of a problem at multipliers."""
-        matrix = problem.rows.matrix()
+    def of(cls, problem: ConvexProblem, multipliers: Floats, matrix: RowMatrix) -> Hinges:
+        """The hinges of a problem at multipliers, given its rows."""
         ceiling = np.maximum(problem.ceiling(multipliers), 0.0)
         cell = np.maximum(matrix.cell, 0)
         used = np.where(matrix.cell >= 0, matrix.weight, 0.0)
@@ -122,6 +121,7 @@ class StoredRows:
 
     def __init__(self, rows: Rows) -> None:
         matrix = rows.matrix()
+        self.matrix = matrix
         self.rows = rows
         self.is_gram = matrix.is_gram
         self.n_rows = len(matrix.weight)
@@ -215,6 +215,10 @@ class Ascent:
         self.intercept = 0.0
         self.hinges: Hinges | None = None  # those of the dual point
 
+    def hinges_of(self, problem: ConvexProblem, multipliers: Floats) -> Hinges:
+        """The hinges of a problem over these rows, whose live sides are those of its anchor."""
+        return Hinges.of(problem, multipliers, self.stored.matrix)
+
     def start_at(self, hinges: Hinges, dual: Floats, intercept: float) -> None:
         """Take up a dual point of these hinges."""
         self.hinges, self.dual, self.intercept = hinges, dual, intercept
@@ -228,7 +232,7 @@ class Ascent:
         held_at: float | None = None,
     ) -> Found:
         """Ascend until upper - lower <= accuracy, with the intercept held or free."""
-        hinges = Hinges.of(problem, multipliers)
+        hinges = self.hinges_of(problem, multipliers)
         if held_at is None and hinges.lighter_side <= 0 and problem.fit_intercept:
             return self._one_sided(hinges)
         if held_at is None and not problem.fit_intercept:
