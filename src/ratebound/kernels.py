@@ -357,7 +357,8 @@ def smooth_terms(
     With T the ceiling, u = 1/2 + sign z and root = sqrt(T^2 u^2 + 4 barrier^2), hinge and dual are
     those of `central_hinge`, and d dual / du = T^2 barrier / (root (2 barrier + root)),
     d dual / dT = d hinge / du = (1 + T u / root) / 2, -d hinge / dT =
-    (barrier + 2 barrier^2 / root) / T^2. Sums have the meaning that they have for `term_curvature` and `newton_target`.
+    (barrier + 2 barrier^2 / root) / T^2. Sums have the meaning that they have for `term_curvature`
+    and `newton_target`.
     """
     for i in range(first, last):
         slope = 0.0

@@ -31,6 +31,7 @@ SATURATED = 0.9
 LOOSEST_GAP = 3e-2
 TIGHTEST_GAP = 1e-9
 ROUNDING = 1e-12
+CONFLICT_BARRIER = 1e-3  # of the largest ceiling
 
 
 @dataclass(frozen=True)
@@ -336,5 +337,9 @@ def _conflict_radius(convex: ConvexProblem, solution: Solution) -> float:
     multipliers = solution.multipliers
     charges = (convex.constraints.T @ multipliers).reshape(convex.cost.shape)
     rows = convex.rows.compact()
+    if not rows.has_duals:  # the solver keeps none there: those of the path at its model
+        ceiling = convex.ceiling(multipliers)
+        near = CONFLICT_BARRIER * float(np.max(ceiling, initial=0.0))
+        rows.begin(rows.lower(solution.coef), solution.intercept, ceiling, near)
     point = rows.dual_point(charges)
     return convex.conflict_radius(multipliers, point)

@@ -162,7 +162,9 @@ class ProximalTerms(Protocol):
 class Rows(Protocol):
     """Rows of X with a weight and a cell each, and the state that a solver keeps per row."""
 
+    n_rows: int
     n_features: int
+    entries: int  # of X that are stored
     n_cells: int
     cell_weight: Floats
     live_weight: Floats  # (2, cells), weight of the terms that the anchor left live
@@ -210,6 +212,11 @@ class Rows(Protocol):
 
     def proximal(self) -> ProximalTerms:
         """Return the terms as proximal hinges: the same object, with its centres, every time."""
+        ...
+
+    @property
+    def has_duals(self) -> bool:
+        """Whether `begin` has put the terms on the central path, so that there are dual points."""
         ...
 
     def begin(self, coef: Floats, intercept: float, ceiling: Floats, barrier: float) -> None:

@@ -66,7 +66,7 @@ class BentRows:
 
         def work(piece: Chunk, out: Floats) -> None:
             curvature = self.curvature
-            if not isinstance(piece.X, np.ndarray):
+            if _is_sparse(piece):
                 kernels.csr_curvature_product(
                     *piece.X, curvature, vector, piece.first, piece.last, piece.offset, out
                 )
@@ -80,7 +80,7 @@ class BentRows:
 
     def _diagonal(self) -> tuple[Floats, Floats]:
         def work(piece: Chunk, out: Floats) -> None:
-            if not isinstance(piece.X, np.ndarray):
+            if _is_sparse(piece):
                 kernels.csr_diagonal(
                     *piece.X, self.curvature, piece.first, piece.last, piece.offset, out
                 )
@@ -108,8 +108,12 @@ class BentRows:
         return total
 
 
+def _is_sparse(piece: Chunk) -> bool:
+    return not isinstance(piece.X, np.ndarray)
+
+
 def _entries(piece: Chunk) -> int:
-    if not isinstance(piece.X, np.ndarray):
+    if _is_sparse(piece):
         return int(piece.X.indptr[piece.last] - piece.X.indptr[piece.first])
     return (piece.last - piece.first) * int(piece.X.shape[1])
 

@@ -123,6 +123,7 @@ class MemoryRows:
         cells = np.concatenate([np.asarray(c, dtype=np.int32) for _, _, c in blocks])
         self.cell = np.where(self.weight > 0, cells, np.int32(-1))
         self.n_rows = len(self.cell)
+        self.entries = sum(int(getattr(X, "nnz", None) or np.prod(X.shape)) for X, _, _ in blocks)
         self.chunks: list[Chunk] = []
         offset = 0
         for X, _, _ in blocks:
@@ -328,6 +329,11 @@ class MemoryRows:
         )  # fmt: skip
 
     @property
+    def has_duals(self) -> bool:
+        """Whether `begin` has put the terms on the central path."""
+        return self._state is not None
+
+    @property
     def _terms(self) -> tuple[Floats, ...]:
         if self._state is None:
             raise RuntimeError("begin() comes before a step of the interior-point method")
@@ -365,10 +371,11 @@ class MemoryRows:
         cross_bias: Floats,
         inverse: Floats,
         wanted: npt.NDArray[np.bool_],
+        largest_gram: int = 0,
     ) -> Curvature:
         bias = float(curvature.sum())
         gram = None
-        if self.n_features <= LARGEST_GRAM:
+        if self.n_features <= (largest_gram or LARGEST_GRAM):
             gram, border = self._gram(curvature)
             diagonal = np.diagonal(gram)
         else:

@@ -16,6 +16,8 @@ from ratebound.rows.base import Curvature, DualPoint, Floats, Slopes
 if TYPE_CHECKING:
     from ratebound.rows.memory import Chunk, MemoryRows
 
+SPARSE_GRAM = 128  # columns up to which X'DX is formed for sparse X, where a product costs little
+
 
 class MemoryProximalTerms:
     """The terms of these rows, each with a centre between 0 and 1, live or not."""
@@ -78,7 +80,10 @@ class MemoryProximalTerms:
         cross_bias = self._shares_sum * np.array([[1.0], [-1.0]])
         nothing = np.zeros_like(cross_bias)
         factors = self._row_values[1:]
-        return self.rows._second_order(self._curvature, factors, cross_bias, nothing, wanted)
+        sparse = not isinstance(self.rows.chunks[0].X, np.ndarray)
+        return self.rows._second_order(
+            self._curvature, factors, cross_bias, nothing, wanted, SPARSE_GRAM if sparse else 0
+        )
 
     def _share(self, side: int, width: float) -> Floats:
         share = self.scores / width if side == 0 else self.scores / -width

@@ -40,10 +40,11 @@ from ratebound.solvers.newton import newton_system
 FIRST_WIDTH = 2.0  # at coef = 0 every u is 1/2, and no share is clipped
 LAST_WIDTH = 0.1
 NARROWER = 0.25  # factor of the width whenever the centres follow
-SPREAD = 3e-3  # of multipliers, where typical costs and constraint values are 1
+SPREAD = 1e-2  # of multipliers a unit of width, where typical costs and constraint values are 1
 ACCURACY = 0.1  # of conjugate gradients
 SETTLED = 0.5  # share of the gap that what is left of the gradient may cost
 IRRELEVANT = 0.2  # share of the tolerance that it may always cost
+RIDGE = 1e-6  # of the intercept's curvature, added to it
 LEVEL = 0.1  # share of the first slope along a step that may be left where it ends
 TRIALS = 30  # lengths tried along a step
 
@@ -170,7 +171,7 @@ class _Run:
     # ---- values ------------------------------------------------------------------------------
 
     def _multipliers(self, hinges: Floats) -> Floats:
-        moved = self.centre + self.problem.violations(hinges) / self.spread
+        moved = self.centre + self.problem.violations(hinges) / (self.width * self.spread)
         return np.clip(moved, 0.0, self.problem.multiplier_bound)
 
     def _measure(self) -> _Point:
@@ -183,7 +184,10 @@ class _Run:
         residual = slopes.features + problem.alpha * self.coef
         left = float(residual @ residual) / (2 * problem.alpha)
         if problem.fit_intercept:
-            residual = np.append(residual, totals[0] - totals[1])
+            # to balance the signs takes this share of the heavier one, and of the bound
+            imbalance = float(totals[0] - totals[1])
+            left += abs(imbalance) * (0.5 + float(np.sum(totals)) / max(totals.max(), 1e-300))
+            residual = np.append(residual, imbalance)
         lower = (
             problem.constant
             + 0.5 * float(totals.sum())
@@ -220,10 +224,13 @@ class _Run:
         table = problem.constraints[inside]
         touched = np.asarray(table.sum(axis=0)).reshape(problem.cost.shape) > 0
         wanted = touched & (rows.live_weight > 0)
+        sums = self.terms.curvature(wanted)
+        # without bent rows nothing holds the intercept
+        ridge = min(problem.alpha, RIDGE * sums.bias) if sums.bias > 0 else problem.alpha
+        spread = self.width * self.spread[inside]
         system = newton_system(
-            rows, self.terms.curvature(wanted), problem.alpha, table, wanted, self.spread[inside],
-            problem.fit_intercept, ACCURACY, bias_ridge=problem.alpha,
-        )  # fmt: skip
+            rows, sums, problem.alpha, table, wanted, spread, problem.fit_intercept, ACCURACY, ridge
+        )
         step, _ = system.solve(-point.residual, np.zeros(int(inside.sum())))
         coef = step[: rows.n_features]
         intercept = float(step[-1]) if problem.fit_intercept else 0.0

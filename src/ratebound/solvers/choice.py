@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ratebound.ramp import RampProblem
+from ratebound.rows.base import Rows
+from ratebound.rows.memory import LARGEST_GRAM
+from ratebound.solvers.augmented_lagrangian import AugmentedLagrangian
 from ratebound.solvers.base import Solver
 from ratebound.solvers.cutting_plane import CuttingPlane
 from ratebound.solvers.interior_point import InteriorPoint
@@ -14,7 +17,9 @@ from ratebound.solvers.sdca import SDCA
 __all__ = ["SOLVERS", "choose_solver"]
 
 #: What `choose_solver` knows by name.
-SOLVERS = ("auto", "interior-point", "cutting-plane")
+SOLVERS = ("auto", "interior-point", "augmented-lagrangian", "cutting-plane")
+
+LARGEST_SPARSE_GRAM = 1000  # columns of a sparse X up to which factorising X'DX is the faster way
 
 
 def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, str]:
@@ -33,7 +38,22 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
         return _for_a_fit(CuttingPlane(SDCA())), "cutting-plane with SDCA: asked for"
     if wanted == "interior-point":
         return InteriorPoint(), "interior-point: asked for"
-    return InteriorPoint(), "interior-point: the default"
+    if wanted == "augmented-lagrangian":
+        return AugmentedLagrangian(), "augmented-lagrangian: asked for"
+    return _auto(problem.rows)
+
+
+def _auto(rows: Rows) -> tuple[Solver, str]:
+    """Interior point, unless X'DX is too large to be formed and factorised at every step."""
+    size = rows.n_features
+    full = rows.entries >= 0.5 * rows.n_rows * size
+    shape = f"{rows.n_rows:,} rows x {size:,} columns"
+    if min(rows.n_rows, size) <= (LARGEST_GRAM if full else LARGEST_SPARSE_GRAM):
+        return InteriorPoint(), f"interior-point: of {shape}, X'DX is small enough to be factorised"
+    spared = 8 * size**2 / 2**20
+    return AugmentedLagrangian(), (
+        f"augmented-lagrangian: of {shape}, X'DX ({spared:,.0f} MiB) is too large to be factorised"
+    )
 
 
 def _for_a_fit(solver: Solver) -> Solver:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -333,7 +333,7 @@ def _smoothed(
 def _balanced(
     hinges: Hinges, scores: Floats, barrier: float, near: float, fit_intercept: bool
 ) -> Floats:
-    """xi of hinges smoothed by this barrier, at the intercept where it adds up to 0."""
+    """Xi of hinges smoothed by this barrier, at the intercept where it adds up to 0."""
 
     def at(intercept: float) -> Floats:
         z = scores + intercept
