@@ -129,6 +129,7 @@ class _Run:
         # no hinge is negative: a bound from below at the prices of what no model can meet
         priced = np.where(problem.bound < 0, problem.multiplier_bound, 0.0)
         proven = problem.constant - float(problem.bound @ priced)
+        self.moved = False
         self.best = _Best(np.inf, proven, self.coef, priced)
 
     # ---- the outline -------------------------------------------------------------------------
@@ -151,9 +152,9 @@ class _Run:
                 break
             if settled:
                 self._move_centres(point)
-            elif not self._newton(point):
-                status = Status.STALLED
-                break
+            elif not self._newton(point):  # too steep for its rounding: smoother is easier
+                self.width /= NARROWER
+            self.moved = settled
         best = self.best
         return Solution(
             best.coef, best.intercept, best.multipliers, best.upper, min(best.lower, best.upper),
@@ -166,7 +167,8 @@ class _Run:
     def _is_settled(self, point: _Point, width: float) -> bool:
         """Whether a better minimum of F would not be a better bound to speak of."""
         irrelevant = IRRELEVANT * self.tolerance / self.problem.relative(1.0, point.upper)
-        return point.left <= max(SETTLED * width, irrelevant)
+        # centres that move again before the model does would only repeat themselves
+        return point.left <= (irrelevant if self.moved else max(SETTLED * width, irrelevant))
 
     # ---- values ------------------------------------------------------------------------------
 
