@@ -13,8 +13,8 @@ value in the dual is linear in b with slope ``sum xi`` and nowhere above phi: a 
 and a chooser names the next b and the accuracy there. The paper writes its bias with the other
 sign, b' = -b, which mirrors the slopes and nothing else.
 
-The interval is ``|b| <= 1/2 + max ||x|| sqrt(2 u_0 / alpha)`` with u_0 the value at coef = 0 (beyond
-the outermost breakpoint moving b inward raises no hinge), so it holds a minimiser over all b.
+The interval is ``|b| <= 1/2 + max ||x|| sqrt(2 u_0 / alpha)`` with u_0 the value at coef = 0: as
+beyond the outermost breakpoint moving b inward raises no hinge, it holds a minimiser over all b.
 """
 
 from __future__ import annotations

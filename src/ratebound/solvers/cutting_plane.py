@@ -66,6 +66,7 @@ class Progress(NamedTuple):
     program : float, U_t, the largest value that the cuts leave possible
     accuracy : float, what the last call was asked for
     multipliers : (m,), what it was asked about
+    lines : int, cuts in the linear program: those of the oracle, of the start and of combinations
     """
 
     cuts: int
@@ -75,6 +76,7 @@ class Progress(NamedTuple):
     program: float
     accuracy: float
     multipliers: Floats
+    lines: int
 
 
 @dataclass(frozen=True)
@@ -239,7 +241,7 @@ class _Run:
             self.settings.trace(
                 Progress(
                     len(self.asked), self.passes, self.proven, self.best_value,
-                    program.upper * self.unit, accuracy, multipliers,
+                    program.upper * self.unit, accuracy, multipliers, len(self.cuts),
                 )
             )  # fmt: skip
         depth = program.height(point) * self.unit - answer.upper

@@ -4,9 +4,9 @@ With T0 and T1 the ceilings of a row's two hinges, and coef = w / 2, the oracle'
 
     min over coef, b   sum T0 max(0, 1/2 + z) + T1 max(0, 1/2 - z) + alpha/2 ||coef||^2
     = alpha/4 times
-    min over w, b'     1/2 ||w||^2 + sum over examples  C max(0, 1 - y (<w, x> + b')),  C = 2 T / alpha
+    min over w, b'     1/2 ||w||^2 + sum C max(0, 1 - y (<w, x> + b')),   C = 2 T / alpha
 
-over *examples*: a row with both ceilings is two of them, one of each label y (side 0 charges
+the last sum over *examples*: a row with both ceilings is two of them, one of each label y (side 0 charges
 positive scores, so its label is -1). C is given as the weight of the example. A dual variable a in
 [0, C] of that program is p = alpha a / 2 of this one; those of a row's two examples are taken
 together as xi = p0 - p1, whose best split is used (`Hinges.sides`).
@@ -20,11 +20,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 import scipy.optimize
+import scipy.sparse
 
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import DualPoint, Floats
@@ -92,7 +93,7 @@ class Libsvm:
         stored = ascent.stored
         examples = _Examples.of(hinges)
         X, is_gram = stored.matrix.X, stored.is_gram
-        rows = X[np.ix_(examples.row, examples.row)] if is_gram else X[examples.row]
+        rows = X[np.ix_(examples.row, examples.row)] if is_gram else _rows_of(X, examples)
         tolerance = EASED * 2.0 * accuracy / float(np.sum(examples.ceiling))
         tolerance = min(max(tolerance, TIGHTEST), LOOSEST)
         best: Answer | None = None
@@ -106,9 +107,12 @@ class Libsvm:
                 warnings.simplefilter("ignore")  # of a limit reached: the bounds say how far it got
                 svc.fit(rows, examples.label, sample_weight=2.0 / hinges.alpha * examples.ceiling)
             share = np.zeros(len(examples.row))
-            share[svc.support_] = 0.5 * hinges.alpha * np.ravel(svc.dual_coef_)
+            found = svc.dual_coef_
+            found = found.toarray() if scipy.sparse.issparse(found) else found
+            share[svc.support_] = 0.5 * hinges.alpha * np.ravel(found)
             # dual_coef_ is positive for the label +1, xi for side 0
-            dual = -np.bincount(examples.row, weights=share, minlength=stored.n_rows)
+            dual = np.zeros(stored.n_rows)
+            np.subtract.at(dual, examples.row, share)
             passes += float(np.max(np.atleast_1d(svc.n_iter_))) / max(1, len(examples.row)) + 2.0
             answer = _of_dual(ascent, problem, hinges, multipliers, dual, passes)
             lower = max(lower, answer.lower)
@@ -132,7 +136,7 @@ class Liblinear:
 
     the smoothed hinge's derivative, at the mu of a few that makes the largest bound, each with the
     intercept at which the two signs balance. Where that bound is looser than asked, passes of dual
-    ascent from it follow.
+    ascent from it follow, and where these do not suffice, as many from nothing.
 
     Parameters
     ----------
@@ -196,7 +200,7 @@ class Liblinear:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a limit reached: the bounds say how far it got
             svc.fit(
-                stored.matrix.X[examples.row], examples.label,
+                _rows_of(stored.matrix.X, examples), examples.label,
                 sample_weight=2.0 / hinges.alpha * examples.ceiling,
             )  # fmt: skip
         passes = float(np.max(np.atleast_1d(svc.n_iter_)))
@@ -212,9 +216,17 @@ class Liblinear:
         if self.bound == "scores" or answer.upper - answer.lower <= accuracy:
             return answer
         ascent.start_at(hinges, dual, answer.intercept)
-        found = ascent.solve(problem, multipliers, accuracy, stop)
-        risen = answer_at(problem, multipliers, found.coef, found.intercept, found.lower, 0.0)
-        return better(answer, risen, found.passes)
+        for anew in (False, True):  # with a small alpha the scores can be worse than no start
+            if anew:
+                ascent.forget()
+            found = ascent.solve(problem, multipliers, accuracy, stop)
+            risen = answer_at(
+                problem, multipliers, found.coef, found.intercept, found.lower, found.passes
+            )
+            answer = better(answer, risen)
+            if answer.upper - answer.lower <= accuracy or (stop is not None and stop()):
+                break
+        return answer
 
 
 # ---- what both do --------------------------------------------------------------------------------
@@ -245,6 +257,15 @@ class _Examples:
         return cls(row[order], label[order], ceiling[order])
 
 
+def _rows_of(X: Any, examples: _Examples) -> Any:
+    """The rows of the examples, sparse ones with the 32-bit indices that the libraries want."""
+    rows = X[examples.row]
+    if scipy.sparse.issparse(rows):
+        rows.indptr = rows.indptr.astype(np.int32)
+        rows.indices = rows.indices.astype(np.int32)
+    return rows
+
+
 class _Session:
     """Rows prepared for coordinate ascent and for sums, kept from question to question."""
 
@@ -272,11 +293,11 @@ class _Session:
         return self.function(self.ascent, problem, hinges, multipliers, accuracy, stop)
 
 
-def better(one: Answer, other: Answer, passes: float = 0.0) -> Answer:
+def better(one: Answer, other: Answer) -> Answer:
     """The lower of two models with the higher of their bounds."""
     model = one if one.upper <= other.upper else other
     lower = min(max(one.lower, other.lower), model.upper)
-    total = one.passes + other.passes + passes
+    total = one.passes + other.passes
     return Answer(
         model.coef, model.intercept, model.base, model.violations, model.upper, lower, total
     )
@@ -333,7 +354,7 @@ def _smoothed(
 def _balanced(
     hinges: Hinges, scores: Floats, barrier: float, near: float, fit_intercept: bool
 ) -> Floats:
-    """Xi of hinges smoothed by this barrier, at the intercept where it adds up to 0."""
+    """The xi of hinges smoothed by this barrier, at the intercept where it adds up to 0."""
 
     def at(intercept: float) -> Floats:
         z = scores + intercept
