@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -292,7 +293,7 @@ def rows_in(instance: Instance, cuts: list[int], threads: int, dtype: type) -> R
     """The problem with its rows in several blocks."""
     X = sp.csr_array(instance.X.astype(dtype))
     bounds = [0, *cuts, len(instance.weight)]
-    parts = [slice(a, b) for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    parts = [slice(a, b) for a, b in itertools.pairwise(bounds)]
     blocks = [(X[part], instance.weight[part], instance.cell[part]) for part in parts]
     problem = ramp_problem(instance, sparse=True)
     return replace(problem, rows=MemoryRows(blocks, len(instance.cost), threads=threads))

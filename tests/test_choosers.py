@@ -133,7 +133,10 @@ def test_exact_centre_of_one_multiplier_is_that_of_a_fine_grid(seed: int) -> Non
 def test_sampled_centre_is_near_the_exact_one() -> None:
     """A box under a roof in three dimensions, whose centre is known."""
     program = solved(
-        np.array([0.0, 2.0]), np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]), np.array([2.0, 1, 4]), 0.0
+        np.array([0.0, 2.0]),
+        np.array([[1.0, 0.0, 0.0], [-1.0, 0.0, 0.0]]),
+        np.array([2.0, 1, 4]),
+        0.0,
     )
     point, accuracy = CenterOfMass(walk=2000).choose(program)
     np.testing.assert_allclose(point / program.highest, 0.5, atol=0.03)
@@ -163,7 +166,9 @@ def test_choosers_reach_the_maximum(chooser: CutChooser, seed: int) -> None:
 
 def test_level_is_the_nearest_point_of_its_level() -> None:
     program = replace(
-        solved(np.array([0.0, 4.0]), np.array([[1.0, 0.5], [-1.0, 0.0]]), np.array([3.0, 2.0]), 0.0),
+        solved(
+            np.array([0.0, 4.0]), np.array([[1.0, 0.5], [-1.0, 0.0]]), np.array([3.0, 2.0]), 0.0
+        ),
         centre=np.array([0.0, 0.0]),
     )
     point, _ = Level(share=0.5).choose(program)

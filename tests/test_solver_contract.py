@@ -13,6 +13,7 @@ from building import convex_problem
 from ratebound.ramp import ConvexProblem
 from ratebound.solvers import (
     SDCA,
+    AugmentedLagrangian,
     BiasCuttingPlane,
     CenterOfMass,
     CuttingPlane,
@@ -46,6 +47,7 @@ CHOOSERS: dict[str, CutChooser] = {
 }
 SOLVERS: dict[str, Solver] = {
     "interior point": InteriorPoint(),
+    "augmented lagrangian": AugmentedLagrangian(),
     **{
         f"{oracle}, {chooser}": CuttingPlane(ORACLES[oracle], CHOOSERS[chooser])
         for oracle, chooser in product(ORACLES, CHOOSERS)
@@ -80,7 +82,9 @@ def with_many_goals() -> Instance:
 PROBLEMS: dict[str, Instance] = {
     **{f"random {index}": tame(23, index) for index in (0, 3, 10, 13, 19, 28)},
     "no intercept": replace(tame(23, 4), fit_intercept=False),
-    "no goals": replace(tame(23, 5), table=np.zeros((0, len(tame(23, 5).cost))), offset=np.zeros(0)),
+    "no goals": replace(
+        tame(23, 5), table=np.zeros((0, len(tame(23, 5).cost))), offset=np.zeros(0)
+    ),
     "thirty goals": with_many_goals(),
 }
 

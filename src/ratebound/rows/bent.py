@@ -67,8 +67,17 @@ class BentRows:
         def work(piece: Chunk, out: Floats) -> None:
             curvature = self.curvature
             if _is_sparse(piece):
+                indptr, indices, data = piece.X
                 kernels.csr_curvature_product(
-                    *piece.X, curvature, vector, piece.first, piece.last, piece.offset, out
+                    indptr,
+                    indices,
+                    data,
+                    curvature,
+                    vector,
+                    piece.first,
+                    piece.last,
+                    piece.offset,
+                    out,
                 )
             else:
                 part = piece.X[piece.first : piece.last]
@@ -81,8 +90,16 @@ class BentRows:
     def _diagonal(self) -> tuple[Floats, Floats]:
         def work(piece: Chunk, out: Floats) -> None:
             if _is_sparse(piece):
+                indptr, indices, data = piece.X
                 kernels.csr_diagonal(
-                    *piece.X, self.curvature, piece.first, piece.last, piece.offset, out
+                    indptr,
+                    indices,
+                    data,
+                    self.curvature,
+                    piece.first,
+                    piece.last,
+                    piece.offset,
+                    out,
                 )
             else:
                 part = piece.X[piece.first : piece.last]
