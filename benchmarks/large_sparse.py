@@ -20,7 +20,7 @@ import tracemalloc
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -167,10 +167,8 @@ class Timed(RateBoundSVC):
             raise StopIteration
 
         self._solve = keep  # type: ignore[method-assign]
-        try:
+        with suppress(StopIteration):
             self.fit(task.X, task.y, **task.data)
-        except StopIteration:
-            pass
         return found[0]
 
 
@@ -238,8 +236,8 @@ def main() -> None:
     clock = time.process_time if given.clock == "cpu" else time.perf_counter
     warnings.simplefilter("ignore", ConvergenceWarning)
     print(
-        "| rows | solver | LinearSVC, s | convex problems, s | ratio | convex problems | iterations "
-        "| products | passes | peak memory beyond X, in X | whole fit, ratio |"
+        "| rows | solver | LinearSVC, s | convex problems, s | ratio | convex problems "
+        "| iterations | products | passes | peak memory beyond X, in X | whole fit, ratio |"
     )
     print("|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
     for make in (flights, farm_ads):

@@ -19,7 +19,7 @@ __all__ = ["SOLVERS", "choose_solver"]
 #: What `choose_solver` knows by name.
 SOLVERS = ("auto", "interior-point", "augmented-lagrangian", "cutting-plane")
 
-LARGEST_SPARSE_GRAM = 1000  # columns of a sparse X up to which factorising X'DX is the faster way
+LARGEST_SPARSE_GRAM = 300  # columns of a sparse X up to which factorising X'DX is the faster way
 
 
 def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, str]:
@@ -44,7 +44,10 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
 
 
 def _auto(rows: Rows) -> tuple[Solver, str]:
-    """Interior point, unless X'DX is too large to be formed and factorised at every step."""
+    """Interior point, unless passes over the rows cost less than X'DX formed and factorised.
+
+    The number of goals does not enter: to either a goal is a column in a border.
+    """
     size = rows.n_features
     full = rows.entries >= 0.5 * rows.n_rows * size
     shape = f"{rows.n_rows:,} rows x {size:,} columns"
@@ -52,7 +55,8 @@ def _auto(rows: Rows) -> tuple[Solver, str]:
         return InteriorPoint(), f"interior-point: of {shape}, X'DX is small enough to be factorised"
     spared = 8 * size**2 / 2**20
     return AugmentedLagrangian(), (
-        f"augmented-lagrangian: of {shape}, X'DX ({spared:,.0f} MiB) is too large to be factorised"
+        f"augmented-lagrangian: of {shape}, X'DX ({spared:,.0f} MiB) costs more to factorise than "
+        "many passes over X"
     )
 
 
