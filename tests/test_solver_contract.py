@@ -13,6 +13,7 @@ from building import convex_problem
 from ratebound.ramp import ConvexProblem
 from ratebound.solvers import (
     SDCA,
+    AugmentedLagrangian,
     BiasCuttingPlane,
     CenterOfMass,
     CuttingPlane,
@@ -46,6 +47,7 @@ CHOOSERS: dict[str, CutChooser] = {
 }
 SOLVERS: dict[str, Solver] = {
     "interior point": InteriorPoint(),
+    "augmented lagrangian": AugmentedLagrangian(),
     **{
         f"{oracle}, {chooser}": CuttingPlane(ORACLES[oracle], CHOOSERS[chooser])
         for oracle, chooser in product(ORACLES, CHOOSERS)

@@ -431,6 +431,8 @@ def csr_diagonal(indptr, indices, data, curvature, first, last, offset, out):
     """Add the diagonal of X' D X to out[0], and X' D 1 to out[1]."""
     for i in range(first, last):
         weight = curvature[offset + i]
+        if weight <= 0.0:
+            continue
         for k in range(unsigned(indptr[i]), unsigned(indptr[i + 1])):
             value = weight * data[k]
             out[0, unsigned(indices[k])] += value * data[k]
@@ -602,3 +604,70 @@ def gram_ascent(
         for k in range(len(scores)):
             scores[k] += factor * gram[i, k]
     return intercept, count, worst
+
+
+# ---- the proximal hinge: max over 0 <= share <= 1 of share * u - width/2 (share - centre)^2 ----
+
+
+@compiled
+def proximal_sums(
+    scores, score_step, step, width, weights, cells, live, centre, first, last, hinges, slopes
+):
+    """Sums of the proximal hinge at scores + step * score_step, and of its derivative by step."""
+    for i in range(first, last):
+        bits = live[i]
+        if bits == 0:
+            continue
+        cell = cells[i]
+        weight = weights[i]
+        change = score_step[i]
+        z = scores[i] + step * change
+        for side in range(2):
+            if not bits & (1 + side):
+                continue
+            u = 0.5 + (z if side == 0 else -z)
+            middle = centre[side, i]
+            share = min(max(middle + u / width, 0.0), 1.0)
+            if share == 0.0 and middle == 0.0:
+                continue
+            away = share - middle
+            hinges[side, cell] += weight * (share * u - 0.5 * width * away * away)
+            slopes[side, cell] += weight * share * (change if side == 0 else -change)
+
+
+@compiled
+def proximal_terms(
+    scores, width, weights, cells, live, ceiling, centre, first, last,
+    gradient, curvature, factors, sums,
+):
+    """Slope and curvature of every row's charge in its score, and the slope of every hinge.
+
+    Of the terms of every (side, cell), sums[0] collects the weighted shares and sums[1] the exact
+    hinges.
+    """
+    for i in range(first, last):
+        slope = 0.0
+        bend = 0.0
+        factors[0, i] = 0.0
+        factors[1, i] = 0.0
+        bits = live[i]
+        for side in range(2):
+            if not bits & (1 + side):
+                continue
+            u = 0.5 + (scores[i] if side == 0 else -scores[i])
+            share = centre[side, i] + u / width
+            top = ceiling[side, cells[i]]
+            if u > 0.0:
+                sums[1, side, cells[i]] += weights[i] * u
+            if share <= 0.0:
+                continue
+            if share < 1.0:
+                bend += top / width
+            else:
+                share = 1.0
+            factor = weights[i] * share
+            factors[side, i] = factor if side == 0 else -factor
+            sums[0, side, cells[i]] += factor
+            slope += top * factors[side, i]
+        gradient[i] = slope
+        curvature[i] = weights[i] * bend

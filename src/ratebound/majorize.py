@@ -34,6 +34,7 @@ TRACKED_GAP = 1e-3  # of the first convex problem where the homotopy has come cl
 WARM_GAP = 1e-3  # from a start near the end, a step that is solved loosely is taken once more
 TIGHTEST_GAP = 1e-9
 ROUNDING = 1e-12
+CONFLICT_BARRIER = 1e-3  # of the largest ceiling
 
 
 @dataclass(frozen=True)
@@ -381,5 +382,9 @@ def _conflict_radius(convex: ConvexProblem, solution: Solution) -> float:
     multipliers = solution.multipliers
     charges = (convex.constraints.T @ multipliers).reshape(convex.cost.shape)
     rows = convex.rows.compact()
+    if not rows.has_duals:  # the solver keeps none there: those of the path at its model
+        ceiling = convex.ceiling(multipliers)
+        near = CONFLICT_BARRIER * float(np.max(ceiling, initial=0.0))
+        rows.begin(rows.lower(solution.coef), solution.intercept, ceiling, near)
     point = rows.dual_point(charges)
     return convex.conflict_radius(multipliers, point)

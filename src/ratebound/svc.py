@@ -62,7 +62,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         What to minimise, subject to what. None minimises the error rate.
     alpha : float, optional
         Weight of the regulariser, the paper's λ; None is 1 / (sum of the training rows' weights).
-    solver : {"auto", "interior-point", "cutting-plane"} or Solver
+    solver : {"auto", "interior-point", "augmented-lagrangian", "cutting-plane"} or Solver
         How one convex problem is solved: a name, or a configured solver such as
         ``CuttingPlane(oracle=Liblinear())`` of `ratebound.solvers`.
     tol : float
@@ -149,7 +149,10 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "goals": [Goals, None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
-        "solver": [StrOptions({"auto", "interior-point", "cutting-plane"}), HasMethods("solve")],
+        "solver": [
+            StrOptions({"auto", "interior-point", "augmented-lagrangian", "cutting-plane"}),
+            HasMethods("solve"),
+        ],
         "tol": [Interval(Real, 0, 1, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "multiplier_bound": [Interval(Real, 0, None, closed="neither"), None],
@@ -392,6 +395,8 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         from ratebound.solvers.choice import choose_solver
 
         solver, why = choose_solver(self.solver, problem)
+        if self.verbose:
+            print(f"[RateBoundSVC] {why}")
         majorization = Majorization(
             solver, self.tol, self.max_iter, adapt_price=self.multiplier_bound is None,
             # the path needs columns, which rows of a kernel have only by their factor

@@ -90,6 +90,22 @@ class Smooth:
 
 
 @dataclass(frozen=True)
+class Slopes:
+    """First-order sums over proximal hinges.
+
+    Attributes
+    ----------
+    features : (d,) sum of weight * ceiling * share * sign * x
+    shares : (2, cells) sum of weight * share, over all terms of a (side, cell)
+    hinges : (2, cells) sum of weight * exact hinge
+    """
+
+    features: Floats
+    shares: Floats
+    hinges: Floats
+
+
+@dataclass(frozen=True)
 class StepLengths:
     """How far a direction goes, and complementarity along it: now + linear*s + quadratic*s^2."""
 
@@ -132,10 +148,57 @@ class ScoredRows(NamedTuple):
     fixed: Floats | None = None
 
 
+class ProximalTerms(Protocol):
+    """Hinges smoothed around a centre, with the scores and the centre that every term keeps.
+
+    Of a term with ``u = 1/2 + sign * z`` the hinge is, for a width that all terms share::
+
+        max over 0 <= share <= 1 of  share * u - width/2 (share - centre)^2
+
+    which is at most ``max(0, u)`` and falls short of it by ``width/2`` at most; ``share`` times the
+    ceiling is a dual variable in its box. Terms that an anchor leaves out keep their centre for the
+    next. Centres are 1/2 at first.
+    """
+
+    def begin(self, coef: Floats, intercept: float, *, afresh: bool) -> None:
+        """Put the rows at this model's scores, with the centres as they are or afresh at 1/2."""
+        ...
+
+    def direction(self, coef: Floats, intercept: float) -> None:
+        """Point the rows' scores along this step of the model."""
+        ...
+
+    def along(self, step: float, width: float) -> tuple[Floats, Floats]:
+        """Sums (2, cells) of the hinges a step along the direction, and their derivatives by it."""
+        ...
+
+    def move(self, step: float) -> None:
+        """Move the scores along their direction."""
+        ...
+
+    def gradient(self, ceiling: Floats, width: float) -> Slopes:
+        """First-order sums; `curvature` then tells the second order."""
+        ...
+
+    def curvature(self, wanted: npt.NDArray[np.bool_]) -> Curvature:
+        """Second-order sums where `gradient` was last measured."""
+        ...
+
+    def recentre(self, width: float) -> None:
+        """Take the shares of the current scores as centres."""
+        ...
+
+    def dual_point(self, ceiling: Floats, width: float) -> DualPoint:
+        """Sums of the dual point share * ceiling."""
+        ...
+
+
 class Rows(Protocol):
     """Rows of X with a weight and a cell each, and the state that a solver keeps per row."""
 
+    n_rows: int
     n_features: int
+    entries: int  # of X that are stored
     n_cells: int
     cell_weight: Floats
     live_weight: Floats  # (2, cells), weight of the terms that the anchor left live
@@ -183,6 +246,15 @@ class Rows(Protocol):
 
     def hinge_sums(self, coef: Floats, intercept: float) -> Floats:
         """Sums (2, cells) of weight * hinge over the live terms."""
+        ...
+
+    def proximal(self) -> ProximalTerms:
+        """Return the terms as proximal hinges: the same object, with its centres, every time."""
+        ...
+
+    @property
+    def has_duals(self) -> bool:
+        """Whether `begin` has put the terms on the central path, so that there are dual points."""
         ...
 
     def begin(self, coef: Floats, intercept: float, ceiling: Floats, barrier: float) -> None:

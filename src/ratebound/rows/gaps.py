@@ -19,6 +19,7 @@ from ratebound.rows.base import (
     Curvature,
     DualPoint,
     Floats,
+    ProximalTerms,
     RowMatrix,
     Rows,
     ScoredRows,
@@ -77,6 +78,7 @@ class RowsWithGaps:
     def __init__(self, rows: Rows, linear: MemoryRows, ramps: MemoryRows) -> None:
         self.rows, self.linear, self.ramps = rows, linear, ramps
         self.gaps = tuple(gaps for gaps in (linear, ramps) if gaps.n_rows)
+        self.n_rows, self.entries = rows.n_rows, rows.entries
         self.n_features, self.n_cells = rows.n_features, rows.n_cells
         self.largest_norm = rows.largest_norm
         self.cell_weight = self._total("cell_weight")
@@ -108,6 +110,18 @@ class RowsWithGaps:
             "score_gap() needs rows without a bias, which solvers that read the rows one by one "
             'do not have: use solver="interior-point"'
         )
+
+    def proximal(self) -> ProximalTerms:
+        """Raise: rows without a bias have no proximal terms."""
+        raise RuntimeError(
+            "score_gap() needs rows without a bias, which the augmented Lagrangian does not have: "
+            'use solver="interior-point"'
+        )
+
+    @property
+    def has_duals(self) -> bool:
+        """Whether `begin` has put the terms on the central path."""
+        return self.rows.has_duals
 
     # ---- the model's rates and hinges ------------------------------------------------------------
 

@@ -213,6 +213,11 @@ class KernelRows(MemoryRows):
             "GrowingRank(InteriorPoint())"
         )
 
+    @property
+    def has_duals(self) -> bool:
+        """There is a dual point always: nothing where no interior point has solved a problem."""
+        return True
+
     def dual_point(self, ceiling: Floats) -> DualPoint:
         """The dual point of the last interior-point solve, one number a row and side."""
         if self._reduced is None:

@@ -31,13 +31,13 @@ from ratebound.rows.base import (
     StepLengths,
     Target,
 )
+from ratebound.rows.bent import BentRows
+from ratebound.rows.proximal import MemoryProximalTerms
 
 CHUNK_ROWS = 8192
 GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
 GRAM_BUFFER = 2**19  # entries of X scaled at a time for a dense X'DX
 LARGEST_GRAM = 2048  # features up to which X'DX is formed; above, it is only multiplied with
-STRAIGHT = 1e-5  # curvature of a row, relative to the largest, that products with X'DX leave out
-PRODUCT_GROUPS = 8  # partial sums of a product with X'DX
 STEP_LEVELS = 64  # step lengths k / STEP_LEVELS at which the blocked terms are counted
 WORTH_THREADS = 2**18  # entries of X and state of rows below which threads cost more than they save
 ROW_STATE = 16  # entries of X that the work on a row's state is worth
@@ -131,6 +131,7 @@ class MemoryRows:
         cells = np.concatenate([np.asarray(c, dtype=np.int32) for _, _, c in blocks])
         self.cell = np.where(self.weight > 0, cells, np.int32(-1))
         self.n_rows = len(self.cell)
+        self.entries = sum(_entries(X) for X, _, _ in blocks)
         self.chunks: list[Chunk] = []
         offset = 0
         for X, _, _ in blocks:
@@ -142,7 +143,7 @@ class MemoryRows:
                 Chunk(stored, int(a), int(b), offset) for a, b in itertools.pairwise(cuts)
             ]
             offset += rows
-        work = ROW_STATE * self.n_rows + sum(_entries(X) for X, _, _ in blocks)
+        work = ROW_STATE * self.n_rows + self.entries
         self.threads = threads or (1 if work < WORTH_THREADS else joblib.cpu_count())
         self._pool: ThreadPoolExecutor | None = None
         used = self.cell >= 0
@@ -155,8 +156,10 @@ class MemoryRows:
         self.scores: Floats = np.zeros(self.n_rows)
         self.largest_norm = self._largest_norm()
         self._state: Floats | None = None  # (8, 2, n): what a solver keeps a term
+        self._begun = False
         self._smoothed: Floats | None = None
         self._compact: MemoryRows | None = None
+        self._proximal: MemoryProximalTerms | None = None
 
     def compact(self) -> MemoryRows:
         """Rows in coordinates of their span where there are fewer rows than columns."""
@@ -211,6 +214,12 @@ class MemoryRows:
         for other in others:
             results += other.result()
         return results
+
+    def in_threads(self, function: Callable[[int], Result], pieces: range) -> list[Result]:
+        """Return function of every number, in order."""
+        if len(pieces) == 1 or self.threads == 1:
+            return [function(piece) for piece in pieces]
+        return list(self._executor().map(function, pieces))
 
     def _executor(self) -> ThreadPoolExecutor:
         if self._pool is None:
@@ -322,12 +331,19 @@ class MemoryRows:
 
         return np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
 
+    def proximal(self) -> MemoryProximalTerms:
+        """Return the terms as proximal hinges: the same object, with its centres, every time."""
+        if self._proximal is None:
+            self._proximal = MemoryProximalTerms(self)
+        return self._proximal
+
     # ---- the state of the interior-point method ----------------------------------------------
 
     def begin(self, coef: Floats, intercept: float, ceiling: Floats, barrier: float) -> None:
         """Put the state of every term on the central path of its score."""
         if self._state is None:
             self._state = self._allocate()
+        self._begun = True
         hinge, slack, dual, codual, *_, first_order, second_order = self._state
         first_order[:] = 0.0
         second_order[:] = 0.0
@@ -344,8 +360,13 @@ class MemoryRows:
         return np.ones((8, 2, self.n_rows))
 
     @property
+    def has_duals(self) -> bool:
+        """Whether `begin` has put the terms on the central path."""
+        return self._begun
+
+    @property
     def _terms(self) -> Floats:
-        if self._state is None:
+        if self._state is None or not self._begun:
             raise RuntimeError("begin() comes before a step of the interior-point method")
         return self._state
 
@@ -363,35 +384,35 @@ class MemoryRows:
             return inverse
 
         inverse: Floats = np.sum(self._map(measure), axis=0)
-        return self._second_order(curvature, factors, inverse, wanted)
+        return self._second_order(curvature, factors, self._by_side(factors), inverse, wanted)
+
+    def _by_side(self, factors: Floats) -> Floats:
+        """Sum (2, cells) of a number a term."""
+        used = self.cell >= 0
+        sums = [
+            np.bincount(self.cell[used], weights=side[used], minlength=self.n_cells)
+            for side in factors
+        ]
+        return np.array(sums)
 
     def _second_order(
         self,
         curvature: Floats,
         factors: Floats,
+        cross_bias: Floats,
         inverse: Floats,
         wanted: npt.NDArray[np.bool_],
+        largest_gram: int = 0,
     ) -> Curvature:
         bias = float(curvature.sum())
         gram = None
-        if self.n_features <= LARGEST_GRAM:
+        if self.n_features <= (largest_gram or LARGEST_GRAM):
             gram, border = self._gram(curvature)
             diagonal = np.diagonal(gram)
         else:
-            diagonal, border = self._diagonal(curvature)
-            # near the end few rows bend: products read these, and of the others the diagonal
-            bent = curvature > STRAIGHT * float(curvature.max(initial=0.0))
-            self._bent = np.where(bent, curvature, 0.0)
-            straight = self._diagonal(np.where(bent, 0.0, curvature))[0]
-            self._straight = np.append(straight, bias - float(self._bent.sum()))
+            self._bent = BentRows(self, curvature)
+            diagonal, border = self._bent.diagonal, self._bent.border
         slots = np.where(wanted, np.cumsum(wanted).reshape(wanted.shape) - 1, -1)
-        used = self.cell >= 0
-        cross_bias = np.array(
-            [
-                np.bincount(self.cell[used], weights=factors[side][used], minlength=self.n_cells)
-                for side in range(2)
-            ]
-        )
         return Curvature(
             gram, diagonal, border, bias, self._by_cell(factors, slots),
             cross_bias, inverse,
@@ -426,7 +447,9 @@ class MemoryRows:
 
     def smooth_curvature(self, wanted: npt.NDArray[np.bool_]) -> Curvature:
         """Second-order sums at the point that `smooth` was last asked about."""
-        return self._second_order(self._smooth[1], self._smooth[2:], self._inverse, wanted)
+        curvature, factors = self._smooth[1], self._smooth[2:]
+        cross_bias = self._by_side(factors)
+        return self._second_order(curvature, factors, cross_bias, self._inverse, wanted)
 
     def smooth_direction(self, coef: Floats, intercept: float) -> None:
         """Compute the step of the scores that belongs to this step of the model."""
@@ -442,58 +465,12 @@ class MemoryRows:
             raise RuntimeError("smooth() comes before its gradient and its curvature")
         return self._smoothed
 
-    def _in_groups(self, function: Callable[[slice], Floats]) -> Floats:
-        """Sum of a function over a few groups of chunks, for sums too large for one a chunk."""
-        count = min(len(self.chunks), PRODUCT_GROUPS)
-        bounds = np.linspace(0, len(self.chunks), count + 1).astype(int)
-        groups = [slice(int(a), int(b)) for a, b in itertools.pairwise(bounds)]
-        if count == 1 or self.threads == 1:
-            parts = [function(group) for group in groups]
-        else:
-            parts = list(self._executor().map(function, groups))
-        return np.asarray(np.sum(parts, axis=0), dtype=np.float64)
-
     def curvature_product(self, vector: Floats) -> Floats:
         """X' D X and its border by the bias, times a vector (d + 1,), for the last D measured.
 
         Rows whose curvature is negligible are counted in the diagonal only.
         """
-        curvature = self._bent
-
-        def work(group: slice) -> Floats:
-            out = np.zeros(self.n_features + 1)
-            for chunk in self.chunks[group]:
-                if isinstance(chunk.X, Sparse):
-                    kernels.csr_curvature_product(
-                        *chunk.X, curvature, vector, chunk.first, chunk.last, chunk.offset, out
-                    )
-                else:
-                    part = chunk.X[chunk.first : chunk.last]
-                    scores = curvature[chunk.span] * (part @ vector[:-1] + vector[-1])
-                    out[:-1] += scores @ part
-                    out[-1] += scores.sum()
-            return out
-
-        return self._in_groups(work) + self._straight * vector
-
-    def _diagonal(self, curvature: Floats) -> tuple[Floats, Floats]:
-        """The diagonal of X' diag(curvature) X, and X' curvature."""
-
-        def work(group: slice) -> Floats:
-            out = np.zeros((2, self.n_features))
-            for chunk in self.chunks[group]:
-                if isinstance(chunk.X, Sparse):
-                    kernels.csr_diagonal(
-                        *chunk.X, curvature, chunk.first, chunk.last, chunk.offset, out
-                    )
-                else:
-                    part = chunk.X[chunk.first : chunk.last]
-                    out[0] += np.einsum("i,ij,ij->j", curvature[chunk.span], part, part)
-                    out[1] += curvature[chunk.span] @ part
-            return out
-
-        diagonal, border = self._in_groups(work)
-        return diagonal, border
+        return self._bent.product(vector)
 
     def _gram(self, curvature: Floats) -> tuple[Floats, Floats]:
         """X' diag(curvature) X and X' curvature."""
@@ -537,21 +514,20 @@ class MemoryRows:
         if count == 0:
             return np.zeros((0, self.n_features))
 
-        def work(chunk: Chunk) -> Floats:
+        groups = int(max(1, min(len(self.chunks), 4, GRAM_BYTES // (8 * count * self.n_features))))
+        bounds = np.linspace(0, len(self.chunks), groups + 1).astype(int)
+
+        def work(group: int) -> Floats:
             out = np.zeros((count, self.n_features))
-            rest = (factors, self.cell, slots, chunk.first, chunk.last, chunk.offset, out)
-            if isinstance(chunk.X, Sparse):
-                kernels.csr_by_cell(*chunk.X, *rest)
-            else:
-                kernels.dense_by_cell(chunk.X, *rest)
+            for chunk in self.chunks[bounds[group] : bounds[group + 1]]:
+                rest = (factors, self.cell, slots, chunk.first, chunk.last, chunk.offset, out)
+                if isinstance(chunk.X, Sparse):
+                    kernels.csr_by_cell(*chunk.X, *rest)
+                else:
+                    kernels.dense_by_cell(chunk.X, *rest)
             return out
 
-        if count * self.n_features * len(self.chunks) * 8 > GRAM_BYTES:
-            total = work(self.chunks[0])
-            for chunk in self.chunks[1:]:
-                total += work(chunk)
-            return total
-        return np.asarray(np.sum(self._map(work), axis=0), dtype=np.float64)
+        return np.asarray(np.sum(self.in_threads(work, range(groups)), axis=0), dtype=np.float64)
 
     def target(self, ceiling: Floats, target: float) -> Target:
         """Right-hand side for complementarity products equal to target."""

@@ -1,5 +1,6 @@
 """Solvers of the convex problem, each to a certificate; the oracles and choosers of Algorithm 2."""
 
+from ratebound.solvers.augmented_lagrangian import AugmentedLagrangian
 from ratebound.solvers.bias import BiasCuttingPlane
 from ratebound.solvers.choosers import CenterOfMass, Level, Maximization
 from ratebound.solvers.cutting_plane import CuttingPlane
@@ -11,6 +12,7 @@ from ratebound.solvers.sdca import SDCA
 
 __all__ = [
     "SDCA",
+    "AugmentedLagrangian",
     "BiasCuttingPlane",
     "CenterOfMass",
     "CuttingPlane",

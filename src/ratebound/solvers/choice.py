@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ratebound.ramp import RampProblem
+from ratebound.rows.base import Rows
+from ratebound.rows.gaps import RowsWithGaps
 from ratebound.rows.kernel import KernelRows
+from ratebound.rows.memory import LARGEST_GRAM
+from ratebound.solvers.augmented_lagrangian import AugmentedLagrangian
 from ratebound.solvers.base import Solver
 from ratebound.solvers.cutting_plane import CuttingPlane
 from ratebound.solvers.growing_rank import GrowingRank
@@ -16,7 +20,9 @@ from ratebound.solvers.sdca import SDCA
 __all__ = ["SOLVERS", "choose_solver"]
 
 #: What `choose_solver` knows by name.
-SOLVERS = ("auto", "interior-point", "cutting-plane")
+SOLVERS = ("auto", "interior-point", "augmented-lagrangian", "cutting-plane")
+
+LARGEST_SPARSE_GRAM = 300  # columns of a sparse X up to which factorising X'DX is the faster way
 
 
 def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, str]:
@@ -33,11 +39,32 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
         return _for_a_kernel(wanted)
     if not isinstance(wanted, str):
         return _for_a_fit(wanted), f"{wanted!r}: as configured"
+    if wanted == "auto" and isinstance(problem.rows, RowsWithGaps):
+        return InteriorPoint(), "interior-point: the solver that knows score_gap()"
     if wanted == "cutting-plane":
         return _for_a_fit(CuttingPlane(SDCA())), "cutting-plane with SDCA: asked for"
     if wanted == "interior-point":
         return InteriorPoint(), "interior-point: asked for"
-    return InteriorPoint(), "interior-point: the default"
+    if wanted == "augmented-lagrangian":
+        return AugmentedLagrangian(), "augmented-lagrangian: asked for"
+    return _auto(problem.rows)
+
+
+def _auto(rows: Rows) -> tuple[Solver, str]:
+    """Interior point, unless passes over the rows cost less than X'DX formed and factorised.
+
+    The number of goals does not enter: to either a goal is a column in a border.
+    """
+    size = rows.n_features
+    full = rows.entries >= 0.5 * rows.n_rows * size
+    shape = f"{rows.n_rows:,} rows x {size:,} columns"
+    if min(rows.n_rows, size) <= (LARGEST_GRAM if full else LARGEST_SPARSE_GRAM):
+        return InteriorPoint(), f"interior-point: of {shape}, X'DX is small enough to be factorised"
+    spared = 8 * size**2 / 2**20
+    return AugmentedLagrangian(), (
+        f"augmented-lagrangian: of {shape}, X'DX ({spared:,.0f} MiB) costs more to factorise than "
+        "many passes over X"
+    )
 
 
 def _for_a_kernel(wanted: str | Solver) -> tuple[Solver, str]:
@@ -50,6 +77,11 @@ def _for_a_kernel(wanted: str | Solver) -> tuple[Solver, str]:
         return GrowingRank(wanted), f"{wanted!r} on a factor of the kernel: as configured"
     if not isinstance(wanted, str):
         return _for_a_fit(wanted), f"{wanted!r}: as configured"
+    if wanted == "augmented-lagrangian":
+        raise ValueError(
+            'solver="augmented-lagrangian" is for rows in memory with a linear kernel: use '
+            '"interior-point" or "cutting-plane" with a kernel'
+        )
     why = "the default" if wanted == "auto" else "asked for"
     return GrowingRank(), f"interior-point on a factor of the kernel: {why}"
 

@@ -110,6 +110,7 @@ def newton_system(
     diagonal: Floats,
     fit_intercept: bool,
     accuracy: float,
+    bias_ridge: float = 0.0,
 ) -> System:
     """The system of a Newton step: factorised where X'DX was formed, else solved by iteration.
 
@@ -124,6 +125,8 @@ def newton_system(
     fit_intercept : bool
     accuracy : float
         Of the iteration: length of what is left of a right-hand side, as a share of it.
+    bias_ridge : float
+        Added to the bias's diagonal, for methods that may meet no curvature at all.
     """
     border = np.empty((rows.n_features + fit_intercept, len(diagonal)))
     border[: rows.n_features] = (table[:, wanted.ravel()] @ sums.cross).T
@@ -136,14 +139,18 @@ def newton_system(
         block = (table @ inverse @ table.T).toarray()
     block[np.diag_indices(len(diagonal))] += diagonal
     if sums.gram is not None:
-        return BorderedSystem(_model_block(sums, alpha, fit_intercept), border, block)
+        model = _model_block(sums, alpha, fit_intercept)
+        if fit_intercept:
+            model[-1, -1] += bias_ridge
+        return BorderedSystem(model, border, block)
     size = rows.n_features
-    plain = np.append(sums.diagonal + alpha, sums.bias)[: size + fit_intercept]
+    plain = np.append(sums.diagonal + alpha, sums.bias + bias_ridge)[: size + fit_intercept]
 
     def product(vector: Floats) -> Floats:
         whole = vector if fit_intercept else np.append(vector, 0.0)
         out = rows.curvature_product(whole)[: len(vector)]
         out[:size] += alpha * vector[:size]
+        out[size:] += bias_ridge * vector[size:]
         return out
 
     return IterativeSystem(product, plain, border, block, accuracy)
@@ -253,7 +260,6 @@ class IterativeSystem:
         self.size = len(plain)
         self.product, self.plain, self.border, self.block = product, plain, border, block
         self.accuracy = accuracy
-        self.products = 0
         if len(block):
             self.block_factor = scipy.linalg.cho_factor(block)
             inner = block + border.T @ (border / plain[:, np.newaxis])
@@ -267,7 +273,6 @@ class IterativeSystem:
         return np.asarray(scaled)
 
     def _apply(self, vector: Floats) -> Floats:
-        self.products += 1
         out = self.product(vector)
         if len(self.block):
             out += self.border @ scipy.linalg.cho_solve(self.block_factor, self.border.T @ vector)
@@ -282,6 +287,11 @@ class IterativeSystem:
 
     def solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
         """Steps of model and multipliers for these right-hand sides."""
+        # vectors are too short for threads of their own, which cost more than they save
+        with _linear_algebra().limit(limits=1, user_api="blas"):
+            return self._solve(model, goals)
+
+    def _solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
         right = model
         if len(self.block):
             right = model + self.border @ scipy.linalg.cho_solve(self.block_factor, goals)
@@ -308,6 +318,11 @@ class IterativeSystem:
             before, product = product, float(residual @ scaled)
             direction = scaled + (product / before) * direction
         return step
+
+
+@functools.cache
+def _linear_algebra() -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _cholesky(matrix: Floats) -> Floats:
