@@ -45,6 +45,7 @@ from ratebound.solvers.newton import (
 
 FIRST_BARRIER = 0.25
 LAST_BARRIER = 1.3e-4
+NEAR = 2e-3  # barrier from which on the point will do as a start, should the path end there
 ANCHORED = 0.02  # barrier below which the bounds are taken anew at every step
 SHRINK = 0.5  # of the barrier, once the steps are close to the path
 CENTRED = (
@@ -144,7 +145,7 @@ class _Path:
             if not np.isfinite(length + step + self.intercept + float(np.sum(self.multipliers))):
                 return Tracked(None, steps, self.passes, "a step was not finite")
             if step == 0.0:
-                return Tracked(None, steps, self.passes, "no step made progress")
+                return self._give_up(steps, "no step made progress")
             stopped = stop is not None and stop()
             close = length <= CENTRED * self.barrier * self.terms_weight and step >= PROGRESS
             if stopped or (close and self.barrier <= LAST_BARRIER):
@@ -153,11 +154,16 @@ class _Path:
                 self.barrier *= SHRINK
                 here = 0
             if here == PATIENCE:
-                return Tracked(None, steps, self.passes, f"{here} steps at one barrier weight")
+                return self._give_up(steps, f"{here} steps at one barrier weight")
             if self.barrier < ANCHORED and not self._anchor():
                 return Tracked(None, steps, self.passes, "it led to one decision for all rows")
             self.sums = self._smooth(self.multipliers, 0.0)
-        return Tracked(None, max_iter, self.passes, f"not at its end after {max_iter} Newton steps")
+        return self._give_up(max_iter, f"not at its end after {max_iter} Newton steps")
+
+    def _give_up(self, steps: int, why: str) -> Tracked:
+        if self.barrier <= NEAR:
+            return Tracked(self._start(), steps, self.passes)
+        return Tracked(None, steps, self.passes, why)
 
     def _start(self) -> Start:
         multipliers = self.multipliers / self.units.multipliers

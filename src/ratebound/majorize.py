@@ -204,8 +204,11 @@ class Majorization:
 
         gap = max(self.first_gap, self.tol)
         followed = ""
+        settled = False  # whether the price shall not fall (again)
         if start is None and self.homotopy is not None:
+            asked = problem.multiplier_bound
             problem, tracked = self._follow(problem, self.homotopy, late)
+            settled = problem.multiplier_bound < asked
             followed = f"{tracked.steps} Newton steps of the homotopy"
             if tracked.start is None:
                 followed += f", which stalled: {tracked.stalled}"
@@ -220,7 +223,6 @@ class Majorization:
         solution: Solution | None = None
         history = list(earlier)
         radius = 0.0
-        grown = False
         converged, why = False, f"stopped after max_iter={self.max_iter} majorization steps"
         stopped = False
         for iteration in range(1, self.max_iter + 1):
@@ -259,7 +261,7 @@ class Majorization:
                 converged = decrease < self.tol and solution.gap <= self.tol
                 why = "converged" if converged else why
                 break
-            if self.adapt_price and not grown and not missed and _is_saturated(solution, problem):
+            if self.adapt_price and not settled and not missed and _is_saturated(solution, problem):
                 # the bounds cannot be met where the rates themselves are: it is the bounds' slack
                 # that is paid for, and so high a price would hold the model at its anchor
                 problem = problem.priced(problem.multiplier_bound / PRICE_GROWTH)
@@ -268,7 +270,7 @@ class Majorization:
                 continue
             if decrease < max(self.tol, min(10 * self.tol, 1e-3) if missed else 0.0):
                 if missed and self.adapt_price and problem.multiplier_bound < LARGEST_PRICE:
-                    grown = True
+                    settled = True
                     radius = _conflict_radius(convex, solution)
                     price = min(problem.multiplier_bound * PRICE_GROWTH, LARGEST_PRICE)
                     problem = problem.priced(price)
@@ -307,7 +309,7 @@ class Majorization:
         if again.start is not None:
             there = _Point.at(problem, again.start.coef, again.start.intercept)
             here = _Point.at(problem, tracked.start.coef, tracked.start.intercept)
-            if _better(here, there, self.tol) is there:
+            if there.penalised < here.penalised:
                 return cheaper, again
         return problem, replace(tracked, steps=again.steps)
 

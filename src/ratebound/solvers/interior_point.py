@@ -56,7 +56,8 @@ OUTLIERS = 3e-2  # share of the terms' weight that need not shorten a step
 GAIN = 1.5  # how much farther a step must reach without the outliers to leave them behind
 KEPT = 0.3  # share of a variable that an outlier keeps at least in a step
 ACCURACY = 1e-2  # of a direction where the system is solved by iteration
-NEW_CONSTRAINTS = 32  # violated constraints that enter at a time
+NEW_CONSTRAINTS = 16  # violated constraints that enter at a time
+FEW_CONSTRAINTS = 64  # up to which all are in the system from the start
 
 
 @dataclass(frozen=True)
@@ -192,7 +193,7 @@ class _Run:
 
     def _first_constraints(self) -> npt.NDArray[np.int64]:
         count = len(self.problem.bound)
-        if count <= 2 * NEW_CONSTRAINTS:
+        if count <= FEW_CONSTRAINTS:
             return np.arange(count)
         violation = self.problem.violations(self.hinges) * self.constraint_scale
         worst = np.argsort(-violation, kind="stable")[:NEW_CONSTRAINTS]
