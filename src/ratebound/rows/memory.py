@@ -37,6 +37,7 @@ CHUNK_ROWS = 8192
 GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
 GRAM_BUFFER = 2**19  # entries of X scaled at a time for a dense X'DX
 LARGEST_GRAM = 2048  # features up to which X'DX is formed; above, it is only multiplied with
+LARGEST_SPAN = 4500  # rows up to which they are put into coordinates of their span
 STEP_LEVELS = 64  # step lengths k / STEP_LEVELS at which the blocked terms are counted
 NEGLIGIBLE = 1e-13  # curvature of a row, relative to the largest, below which X'DX leaves it out
 
@@ -152,7 +153,7 @@ class MemoryRows:
 
     def compact(self) -> MemoryRows:
         """Rows in coordinates of their span where there are fewer rows than columns."""
-        if self.n_used >= min(self.n_features, LARGEST_GRAM + 1):
+        if self.n_used >= min(self.n_features, LARGEST_SPAN + 1):
             return self
         if self._compact is None:
             from ratebound.rows.span import SpanRows
