@@ -308,6 +308,7 @@ class _Run:
         problem = self.problem
         model = self.best
         silent = self.asked and all(answer.lower == -np.inf for _, answer in self.asked)
+        multipliers = self.centre if silent else self.multipliers
         if self.settings.answer == "cut" and self.asked:
             _, model = max(self.asked, key=lambda asked: asked[1].lower)
         hinges = problem.rows.hinge_sums(model.coef, model.intercept)
@@ -319,7 +320,7 @@ class _Run:
         return Solution(
             model.coef,
             model.intercept,
-            self.multipliers,
+            multipliers,
             upper,
             lower,
             gap,

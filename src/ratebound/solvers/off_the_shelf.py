@@ -6,10 +6,10 @@ With T0 and T1 the ceilings of a row's two hinges, and coef = w / 2, the oracle'
     = alpha/4 times
     min over w, b'     1/2 ||w||^2 + sum C max(0, 1 - y (<w, x> + b')),   C = 2 T / alpha
 
-the last sum over *examples*: a row with both ceilings is two of them, one of each label y (side 0 charges
-positive scores, so its label is -1). C is given as the weight of the example. A dual variable a in
-[0, C] of that program is p = alpha a / 2 of this one; those of a row's two examples are taken
-together as xi = p0 - p1, whose best split is used (`Hinges.sides`).
+the last sum over *examples*: a row with both ceilings is two of them, one of each label y (side 0
+charges positive scores, so its label is -1). C is given as the weight of the example. A dual
+variable a in [0, C] of that program is p = alpha a / 2 of this one; those of a row's two examples
+are taken together as xi = p0 - p1, whose best split is used (`Hinges.sides`).
 
 Bounds are this project's own: the exact best intercept for the scores found, and the repaired value
 of a dual point, whatever the library says of its convergence.
@@ -25,7 +25,6 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 import scipy.optimize
-import scipy.sparse
 
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import DualPoint, Floats
@@ -107,8 +106,8 @@ class Libsvm:
                 warnings.simplefilter("ignore")  # of a limit reached: the bounds say how far it got
                 svc.fit(rows, examples.label, sample_weight=2.0 / hinges.alpha * examples.ceiling)
             share = np.zeros(len(examples.row))
-            found = svc.dual_coef_
-            found = found.toarray() if scipy.sparse.issparse(found) else found
+            found: Any = svc.dual_coef_
+            found = found if isinstance(found, np.ndarray) else found.toarray()
             share[svc.support_] = 0.5 * hinges.alpha * np.ravel(found)
             # dual_coef_ is positive for the label +1, xi for side 0
             dual = np.zeros(stored.n_rows)
@@ -259,8 +258,8 @@ class _Examples:
 
 def _rows_of(X: Any, examples: _Examples) -> Any:
     """The rows of the examples, sparse ones with the 32-bit indices that the libraries want."""
-    rows = X[examples.row]
-    if scipy.sparse.issparse(rows):
+    rows: Any = X[examples.row]
+    if not isinstance(rows, np.ndarray):
         rows.indptr = rows.indptr.astype(np.int32)
         rows.indices = rows.indices.astype(np.int32)
     return rows

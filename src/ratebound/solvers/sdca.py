@@ -37,7 +37,8 @@ from ratebound.solvers.oracles import Answer, SVMOptimizer, answer_at
 
 BLOCK_BYTES = 2**24  # of a dense X turned to double precision at a time
 ROUNDING = 1e-15  # of the values whose difference is the gap
-APPROACH = 0.8  # what alpha is multiplied by from pass to pass of a start from nothing
+APPROACH = 0.8  # what alpha is multiplied by from pass to pass of an approach
+REACH = 2.0  # boxes that the first pass of an approach reaches through
 SOLVED = 0.01  # progress on a part of the rows after which it is time to look at all of them
 
 
@@ -243,11 +244,11 @@ class Ascent:
         if held_at is None and not problem.fit_intercept:
             held_at = 0.0
         started = self.hinges is not None
-        self._carry_over(hinges)
+        carried = self._carry_over(hinges)
         if held_at is not None:
             self.intercept = held_at
         run = _Run(self, hinges, held_at, stop)
-        if not started:
+        if carried or not started:
             run.approach()
 
         def proven(point: DualPoint, reach: float) -> float:
@@ -270,13 +271,16 @@ class Ascent:
         coef = np.zeros(self.stored.n_coef)
         return Found(coef, intercept, hinges.constant, hinges.constant, 0.0, 0.0)
 
-    def _carry_over(self, hinges: Hinges) -> None:
-        """Give every dual variable the share of its new box that it had of its old one."""
+    def _carry_over(self, hinges: Hinges) -> bool:
+        """Give every dual variable the share of its new box that it had of its old one.
+
+        Returns whether boxes differ at all.
+        """
         old, self.hinges = self.hinges, hinges
         if old is None:
-            return
+            return False
         if np.array_equal(old.low, hinges.low) and np.array_equal(old.high, hinges.high):
-            return
+            return False
         sides = old.sides(self.dual)
         features = self.stored.features(sides)
         scores = self.stored.scores((features[1] - features[0]) / old.alpha) + self.intercept
@@ -286,6 +290,7 @@ class Ascent:
         some = old.low < 0
         second = np.where(some, sides[1] / np.where(some, -old.low, 1.0), scores < 0.5)
         self.dual = np.clip(first * hinges.high + second * hinges.low, hinges.low, hinges.high)
+        return True
 
 
 class _Run:
@@ -331,24 +336,36 @@ class _Run:
         self.stopped = self.stopped or (self.stop is not None and self.stop())
         return order[:count], worst
 
+    def _reach(self) -> float:
+        """The multiple of alpha at which a pass takes a typical variable through its box."""
+        boxes = (self.hinges.high - self.hinges.low)[self.order]
+        # the box of a unit of weight, as rows of much weight need more passes
+        typical = float(boxes @ boxes) / max(float(np.sum(boxes)), np.finfo(float).tiny)
+        return self.mean_square * typical / self.hinges.alpha
+
     def approach(self) -> None:
-        """From nothing: passes at a large alpha that falls to the problem's.
+        """Passes at a multiple of alpha that falls to the problem's.
 
         A visit moves a dual variable by alpha / ||x||^2 at most, so that from zero as many passes
         as a ceiling holds of these are needed; at the largest alpha one pass reaches the ceilings,
-        where many variables belong, and on the way down the others leave them.
+        where many variables belong, and on the way down the others leave them. After the boxes have
+        changed it pays as well (seven questions about census rows: 409 passes; from zero 465; from
+        the last dual point without it 727).
         """
-        hinges = self.hinges
-        boxes = (hinges.high - hinges.low)[self.order]
-        # the box of a unit of weight, as rows of much weight need more passes
-        first = 2.0 * self.mean_square * float(boxes @ boxes) / max(float(np.sum(boxes)), 1e-300)
-        if not first > hinges.alpha:
+        multiple = REACH * self._reach()
+        if not multiple > 1.0:
             return
-        count = min(math.ceil(math.log(first / hinges.alpha) / -math.log(APPROACH)), 60)
-        factor = (hinges.alpha / first) ** (1 / count)
-        moving = np.zeros(self.stored.n_rows if self.stored.is_gram else self.stored.n_coef)
+        count = min(math.ceil(math.log(multiple) / -math.log(APPROACH)), 60)
+        factor = multiple ** (-1 / count)
+        alpha = self.hinges.alpha * multiple
+        sides = self.hinges.sides(self.ascent.dual)
+        features = self.stored.features(sides)
+        moving = (features[1] - features[0]) / alpha
+        if self.stored.is_gram:
+            moving = self.stored.scores(moving)
+        self.passes += 1.0
         for step in range(count):
-            self._pass(self.order.copy(), np.inf, moving, first * factor**step)
+            self._pass(self.order.copy(), np.inf, moving, alpha * factor**step)
             moving /= factor
             if self.stopped:
                 return
