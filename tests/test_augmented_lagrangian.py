@@ -201,7 +201,8 @@ def test_the_iterated_system_solves_the_dense_one(
             problem.rows.begin(coef, 0.1, ceiling, 1e-3)
             sums = problem.rows.curvature(ceiling, wanted)
         else:
-            problem.rows.smooth(coef, 0.1, ceiling, 1e-3)
+            problem.rows.set_anchor(coef, 0.1)
+            problem.rows.smooth(ceiling, 1e-3)
             sums = problem.rows.smooth_curvature(wanted)
         assert (sums.gram is None) == (largest == 0)
         system = newton_system(
@@ -361,3 +362,14 @@ def test_auto_says_which_and_why(shape: tuple[int, int], sparse: bool, name: str
     assert f"{n:,} rows x {d:,} columns" in why
     kinds = {"interior-point": InteriorPoint, "augmented-lagrangian": AugmentedLagrangian}
     assert isinstance(solver, kinds[name])
+
+
+def test_auto_leaves_few_long_rows_to_the_interior_point() -> None:
+    """A row whose dual variable moves its own score far needs exact steps."""
+    short = sp.csr_array(sp.eye_array(400, 500))
+    named = []
+    for X in (short, 100.0 * short):
+        rows = MemoryRows([(X, np.ones(400), np.zeros(400))], 6)
+        problem = replace(ramp_problem(one_hot(0, n=60)), rows=rows)
+        named.append(choose_solver("auto", problem)[1].partition(":")[0])
+    assert named == ["augmented-lagrangian", "interior-point"]

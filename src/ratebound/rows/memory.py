@@ -38,6 +38,7 @@ CHUNK_ROWS = 8192
 GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
 GRAM_BUFFER = 2**19  # entries of X scaled at a time for a dense X'DX
 LARGEST_GRAM = 2048  # features up to which X'DX is formed; above, it is only multiplied with
+LARGEST_SPAN = 4500  # rows up to which they are put into coordinates of their span
 STEP_LEVELS = 64  # step lengths k / STEP_LEVELS at which the blocked terms are counted
 WORTH_THREADS = 2**18  # entries of X and state of rows below which threads cost more than they save
 ROW_STATE = 16  # entries of X that the work on a row's state is worth
@@ -163,7 +164,7 @@ class MemoryRows:
 
     def compact(self) -> MemoryRows:
         """Rows in coordinates of their span where there are fewer rows than columns."""
-        if self.n_used >= min(self.n_features, LARGEST_GRAM + 1):
+        if self.n_used >= min(self.n_features, LARGEST_SPAN + 1):
             return self
         if self._compact is None:
             from ratebound.rows.span import SpanRows

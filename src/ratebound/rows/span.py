@@ -9,10 +9,11 @@ themselves, so rounding in the factor can slow a solve down but not falsify its 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse
 
-from ratebound.rows.base import DualPoint, Floats
+from ratebound.rows.base import Curvature, DualPoint, Floats
 from ratebound.rows.memory import MemoryRows, Sparse
 
 
@@ -60,6 +61,20 @@ class SpanRows(MemoryRows):
         scores = self.parent._compute_scores(coef, 0.0, np.empty(self.n_rows))
         return np.asarray(
             scipy.linalg.solve_triangular(self._leading, scores[self._pivot_rows], lower=True)
+        )
+
+    def _second_order(
+        self,
+        curvature: Floats,
+        factors: Floats,
+        cross_bias: Floats,
+        inverse: Floats,
+        wanted: npt.NDArray[np.bool_],
+        largest_gram: int = 0,
+    ) -> Curvature:
+        """These coordinates are as full as their X'DX, so that it is formed whatever its size."""
+        return super()._second_order(
+            curvature, factors, cross_bias, inverse, wanted, max(largest_gram, self.n_features)
         )
 
     def hinge_sums(self, coef: Floats, intercept: float) -> Floats:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ratebound.ramp import RampProblem
-from ratebound.rows.base import Rows
 from ratebound.rows.gaps import RowsWithGaps
 from ratebound.rows.kernel import KernelRows
-from ratebound.rows.memory import LARGEST_GRAM
+from ratebound.rows.memory import LARGEST_GRAM, LARGEST_SPAN
 from ratebound.solvers.augmented_lagrangian import AugmentedLagrangian
 from ratebound.solvers.base import Solver
 from ratebound.solvers.cutting_plane import CuttingPlane
@@ -23,6 +22,7 @@ __all__ = ["SOLVERS", "choose_solver"]
 SOLVERS = ("auto", "interior-point", "augmented-lagrangian", "cutting-plane")
 
 LARGEST_SPARSE_GRAM = 300  # columns of a sparse X up to which factorising X'DX is the faster way
+STIFF = 100.0  # how far a row's dual variable can move its own score, where there are more columns
 
 
 def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, str]:
@@ -47,19 +47,25 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
         return InteriorPoint(), "interior-point: asked for"
     if wanted == "augmented-lagrangian":
         return AugmentedLagrangian(), "augmented-lagrangian: asked for"
-    return _auto(problem.rows)
+    return _auto(problem)
 
 
-def _auto(rows: Rows) -> tuple[Solver, str]:
+def _auto(problem: RampProblem) -> tuple[Solver, str]:
     """Interior point, unless passes over the rows cost less than X'DX formed and factorised.
 
     The number of goals does not enter: to either a goal is a column in a border.
     """
+    rows = problem.rows
     size = rows.n_features
     full = rows.entries >= 0.5 * rows.n_rows * size
     shape = f"{rows.n_rows:,} rows x {size:,} columns"
     if min(rows.n_rows, size) <= (LARGEST_GRAM if full else LARGEST_SPARSE_GRAM):
         return InteriorPoint(), f"interior-point: of {shape}, X'DX is small enough to be factorised"
+    reach = rows.largest_norm**2 * problem.total_cost / (problem.alpha * rows.cell_weight.sum())
+    if rows.n_rows < size and rows.n_rows <= LARGEST_SPAN and reach > STIFF:
+        return InteriorPoint(), (
+            f"interior-point: of {shape}, few and long rows, on which cheaper steps are too many"
+        )
     spared = 8 * size**2 / 2**20
     return AugmentedLagrangian(), (
         f"augmented-lagrangian: of {shape}, X'DX ({spared:,.0f} MiB) costs more to factorise than "
