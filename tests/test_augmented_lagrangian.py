@@ -366,10 +366,10 @@ def test_auto_says_which_and_why(shape: tuple[int, int], sparse: bool, name: str
 
 def test_auto_leaves_few_long_rows_to_the_interior_point() -> None:
     """A row whose dual variable moves its own score far needs exact steps."""
-    short = sp.csr_array(sp.eye_array(400, 500))
+    short = sp.csr_array(sp.eye_array(1100, 1200))
     named = []
     for X in (short, 100.0 * short):
-        rows = MemoryRows([(X, np.ones(400), np.zeros(400))], 6)
+        rows = MemoryRows([(X, np.ones(1100), np.zeros(1100))], 6)
         problem = replace(ramp_problem(one_hot(0, n=60)), rows=rows)
         named.append(choose_solver("auto", problem)[1].partition(":")[0])
     assert named == ["augmented-lagrangian", "interior-point"]

@@ -21,7 +21,7 @@ __all__ = ["SOLVERS", "choose_solver"]
 #: What `choose_solver` knows by name.
 SOLVERS = ("auto", "interior-point", "augmented-lagrangian", "cutting-plane")
 
-LARGEST_SPARSE_GRAM = 300  # columns of a sparse X up to which factorising X'DX is the faster way
+LARGEST_SPARSE_GRAM = 1000  # columns of a sparse X up to which exact steps are worth their price
 STIFF = 100.0  # how far a row's dual variable can move its own score, where there are more columns
 
 
