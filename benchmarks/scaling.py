@@ -245,11 +245,14 @@ def draw(study: Study, results: list[dict[str, Any]], folder: Path) -> None:
     for panel in panels:
         if study.field != "threads":
             panel.set_xscale("log")
+        else:
+            panel.set_xticks([1, 2])
+        low, high = panel.dataLim.intervaly
+        if high > 10 * low:
             panel.set_yscale("log")
             panel.yaxis.set_major_formatter(LogFormatter())
             panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.6)))
         else:
-            panel.set_xticks([1, 2])
             panel.set_ylim(bottom=0)
         if study.field == "gap":
             panel.invert_xaxis()
