@@ -48,10 +48,8 @@ LAST_BARRIER = 1.3e-4
 NEAR = 2e-3  # barrier from which on the point will do as a start, should the path end there
 ANCHORED = 0.02  # barrier below which the bounds are taken anew at every step
 SHRINK = 0.5  # of the barrier, once the steps are close to the path
-CENTRED = (
-    0.3  # squared length of a step, as a share of barrier * weight of the terms, that is close
-)
-PROGRESS = 0.25  # and how much of it must be gone
+CENTRED = 0.3  # a step's squared length over barrier * weight of the terms that counts as close
+PROGRESS = 0.25  # and how much of such a step must have been taken
 SLOPE = 0.3  # that a step may leave behind itself, as a share of the slope where it started
 PATIENCE = 40  # steps at one barrier weight
 TRIALS = 12  # step lengths tried at most
@@ -123,11 +121,11 @@ class _Path:
         self.coef = np.zeros(self.rows.n_features)
         self.intercept = 0.0
         self.passes = 0
-        self.charged = problem.cost + (problem.constraints.sum(axis=0)).reshape(self.cost.shape) > 0
+        touched = np.asarray(problem.constraints.sum(axis=0)).reshape(self.cost.shape) > 0
+        self.charged = (problem.cost > 0) | touched
+        self.wanted = touched & (problem.rows.cell_weight > 0)
         self.rows.set_anchor(self.coef, self.intercept)
         self.table = scaled_table(problem.constraints, units.constraints)
-        touched = np.asarray(problem.constraints.sum(axis=0)).reshape(self.cost.shape) > 0
-        self.wanted = touched & (problem.rows.cell_weight > 0)
         spread = self.weight * self.barrier
         self.multipliers = np.minimum(MULTIPLIER_START, 0.5 * self.highest)
         self.slack = spread / self.multipliers
