@@ -74,10 +74,10 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         Price of a unit of violation of a goal. None finds one: it starts at ten times the range of
         the objective and grows, at most to 1e6, while goals are missed.
     fit_intercept : bool
-    start : {"zero", "homotopy"}
+    start : {"homotopy", "zero"}
         Where majorization starts: "zero" is the paper's; "homotopy" follows a smoothed ramp from
-        zero to a start close to the end, which takes a fraction of the time (and falls back to
-        "zero" where it stalls: `history_` says so).
+        zero to a start close to the end, which takes a fraction of the time. Where it stalls, and
+        with kernels other than the linear one, that start is zero too (`history_` says so).
     threshold : {"repair", "zero"}
         "repair" searches the cuts of the training scores exactly for the best that meets every goal
         strictly, and tightens bounds and continues where none does; "zero" is the paper's rule.
@@ -190,7 +190,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         max_iter: int = 50,
         multiplier_bound: float | None = None,
         fit_intercept: bool = True,
-        start: str = "zero",
+        start: str = "homotopy",
         threshold: str = "repair",
         n_starts: int = 1,
         random_state: Any = None,
