@@ -1035,9 +1035,10 @@ def test_verbose_prints_a_line_a_step(capsys: Any) -> None:
     RateBoundSVC(RECALL).fit(P.X, P.y)
     assert capsys.readouterr().out == ""
     seen: list[Any] = []
-    RateBoundSVC(RECALL, verbose=1, callback=seen.append).fit(P.X, P.y)
+    clf = RateBoundSVC(RECALL, verbose=1, callback=seen.append).fit(P.X, P.y)
     captured = capsys.readouterr()
-    lines = captured.out.splitlines()
+    first, *lines = captured.out.splitlines()
+    assert first == f"[RateBoundSVC] {clf.status_.solver}"
     assert captured.err == "" and len(lines) == len(seen) > 1
     for line, step in zip(lines, seen, strict=True):
         assert str(step) in line and f"{step.objective:.6f}" in line
