@@ -89,7 +89,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         Called with a `Step` after each majorization step; returning True stops the fit, which then
         keeps what it has.
     verbose : int
-        1 prints a line a step.
+        1 prints which solver is used and why, and a line a step.
     time_limit : float, optional
         Seconds after which the best iterate so far is returned, with a warning.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable
