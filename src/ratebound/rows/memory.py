@@ -202,16 +202,14 @@ class MemoryRows:
         """Return function of every chunk, in order; every thread takes a run of chunks."""
         if len(self.chunks) == 1 or self.threads == 1:
             return [function(chunk) for chunk in self.chunks]
-        bounds = np.linspace(0, len(self.chunks), self.threads + 1).astype(int)
+        bounds = [len(self.chunks) * k // self.threads for k in range(self.threads + 1)]
 
         def work(first: int, last: int) -> list[Result]:
             return [function(chunk) for chunk in self.chunks[first:last]]
 
         # the calling thread takes a run too: handing one over costs as much as a short pass
-        others = [
-            self._executor().submit(work, int(a), int(b)) for a, b in itertools.pairwise(bounds[1:])
-        ]
-        results = work(0, int(bounds[1]))
+        others = [self._executor().submit(work, a, b) for a, b in itertools.pairwise(bounds[1:])]
+        results = work(0, bounds[1])
         for other in others:
             results += other.result()
         return results
