@@ -226,9 +226,9 @@ def test_a_linear_kernel_is_the_linear_model() -> None:
     def inner_products(A: Any, B: Any) -> Any:
         return A @ B.T
 
-    plain = RateBoundSVC(FAIR, tol=1e-6, threshold="zero").fit(X, y, columns={"sex": sex})
-    kernel = RateBoundSVC(FAIR, tol=1e-6, threshold="zero", kernel=inner_products)
-    kernel.fit(X, y, columns={"sex": sex})
+    same: dict[str, Any] = {"tol": 1e-6, "threshold": "zero", "start": "zero"}
+    plain = RateBoundSVC(FAIR, **same).fit(X, y, columns={"sex": sex})
+    kernel = RateBoundSVC(FAIR, **same, kernel=inner_products).fit(X, y, columns={"sex": sex})
     one, other = plain.history_[0], kernel.history_[0]
     assert one.lower <= other.upper + 1e-12 and other.lower <= one.upper + 1e-12
     assert kernel.decision_function(X) == pytest.approx(plain.decision_function(X), abs=0.02)

@@ -16,14 +16,17 @@ from ratebound.operating_point import best_cut, repair
 from ratebound.problem import RateProblem
 from ratebound.rates import (
     Constraint,
+    Rate,
     cost,
     error_rate,
     false_positive_rate,
+    negative_rate,
     positive_rate,
     precision,
     recall,
 )
 from ratebound.rows.base import ScoredRows
+from ratebound.rows.memory import MemoryRows
 from ratebound.solvers.interior_point import InteriorPoint
 from reference import enumeration
 
@@ -99,6 +102,20 @@ def test_the_cut_nearest_zero_wins_a_tie() -> None:
     # rows without label cost nothing: every cut between -1 and 2 is as good
     shifted = best_cut(rates, scored(rates, scores + 5.0))
     assert shifted.threshold == pytest.approx(4.75)
+
+
+@pytest.mark.parametrize("offset", [-3e10, 3e10])
+@pytest.mark.parametrize(("minimize", "decided"), [(positive_rate(), 0.0), (negative_rate(), 1.0)])
+def test_scores_of_any_size_leave_both_ends(offset: float, minimize: Rate, decided: float) -> None:
+    """Far from zero all scores are one, and yet all rows can be decided either way."""
+    X = np.linspace(-1.0, 1.0, 8)[:, None]
+    y = np.arange(8) % 2
+    rates = compiled(Goals(minimize), X, y)
+    rows = MemoryRows([(b.X, b.weight, b.cell) for b in rates.blocks], len(rates.cost))
+    cut = best_cut(rates, rows.scored(np.ones(1), offset))
+    positives = rows.decision_sums(np.ones(1), offset - cut.threshold)
+    assert cut.objective == 0.0
+    assert positives.sum() / rates.cell_weight.sum() == decided
 
 
 def test_scores_that_differ_by_rounding_are_one() -> None:

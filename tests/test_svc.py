@@ -357,7 +357,8 @@ def test_rates_are_shares_whatever_the_weights_add_up_to() -> None:
     def fit(factor: float, audit_factor: float) -> RateBoundSVC:
         audit = Dataset(AUDIT.X, AUDIT.y, sample_weight=audit_factor * AUDIT.weight)
         goals = Goals(error_rate(), [recall(on="audit") >= 0.9])
-        return RateBoundSVC(goals, alpha=0.01, **EXACTLY).fit(
+        # the homotopy's way, unlike that of convex problems, knows how much weight each dataset has
+        return RateBoundSVC(goals, alpha=0.01, start="zero", **EXACTLY).fit(
             P.X, P.y, sample_weight=factor * P.weight, datasets={"audit": audit}
         )
 
@@ -997,7 +998,7 @@ def test_a_callback_sees_each_step_and_stops() -> None:
         seen.append(step)
         return len(seen) == 3
 
-    clf = RateBoundSVC(RECALL, threshold="zero", callback=callback)
+    clf = RateBoundSVC(RECALL, start="zero", threshold="zero", callback=callback)
     with pytest.warns(ConvergenceWarning, match="stopped by the callback"):
         clf.fit(P.X, P.y)
     assert [step.iteration for step in seen] == [1, 2, 3]

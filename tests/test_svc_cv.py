@@ -128,7 +128,7 @@ def test_every_model_of_the_path_is_certified_and_the_path_is_shorter(
     assert np.all(fair.cv_results_["gap"] <= 1e-4)
     cold = 0
     for train, _ in splits(len(X)):
-        single = RateBoundSVC(FAIR, alpha=ALPHAS[-1])
+        single = RateBoundSVC(FAIR, alpha=ALPHAS[-1], start="zero")
         single.fit(X[train], Y[train], columns={"sex": SEX[train]})
         cold += single.n_iter_
     assert fair.cv_results_["n_iter"][-1] < cold

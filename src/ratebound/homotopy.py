@@ -165,9 +165,12 @@ class _Path:
 
     def _start(self) -> Start:
         multipliers = self.multipliers / self.units.multipliers
+        coef = self.rows.lift(self.coef)
+        # beyond this all scores are flat: where the path ran along a ray, its end nearest the data
+        reach = 0.5 + self.problem.rows.largest_norm * np.sqrt(self.rows.squared_norm(self.coef))
         return Start(
-            self.rows.lift(self.coef),
-            self.intercept,
+            coef,
+            float(np.clip(self.intercept, -reach, reach)),
             np.clip(multipliers, 0.0, self.problem.multiplier_bound),
             self.barrier,
         )

@@ -54,7 +54,8 @@ class Step:
     solver_iterations : int
     seconds : float, since the start
     attempt : int
-        1, or 2 where steps began anew because goals were still missed.
+        1, and one more wherever steps began anew: from the first start as goals were still missed,
+        or with tightened bounds to meet them strictly.
     homotopy : str
         In an attempt's first step, what the homotopy did before it; "" without one.
     """
@@ -78,7 +79,6 @@ class Step:
         return (
             f"step {self.iteration:3d}  objective {self.objective:.6f}  {missed:17s}  "
             f"decrease {self.decrease:.1e}  gap {self.gap:.1e}  {self.seconds:.1f} s"
-            + (f"  (after {self.homotopy})" if self.homotopy else "")
         )
 
 
@@ -175,14 +175,17 @@ class Majorization:
         *,
         on_step: Callback | None = None,
         deadline: float | None = None,
+        earlier: tuple[Step, ...] = (),
     ) -> Majorized:
         """Majorize from a start, by default as the settings say, until progress is below ``tol``.
+
+        The history goes on from that of earlier attempts.
 
         Where goals are still missed at a price that has grown, the model may be held by rows that
         an anchor at a lower price has given up (their bound is then constant). So the steps are
         taken once more, from the first start at the last price, and the better of the two is kept.
         """
-        first = self._run(problem, start, on_step, deadline)
+        first = self._run(problem, start, on_step, deadline, earlier)
         price = first.problem.multiplier_bound
         if first.violation <= self.tol or price <= problem.multiplier_bound or not first.converged:
             return first
@@ -195,7 +198,7 @@ class Majorization:
         start: Start | None,
         on_step: Callback | None,
         deadline: float | None,
-        earlier: tuple[Step, ...] = (),
+        earlier: tuple[Step, ...],
     ) -> Majorized:
         began = time.monotonic() - (earlier[-1].seconds if earlier else 0.0)
 
@@ -222,6 +225,7 @@ class Majorization:
         best = current
         solution: Solution | None = None
         history = list(earlier)
+        attempt = earlier[-1].attempt + 1 if earlier else 1
         radius = 0.0
         converged, why = False, f"stopped after max_iter={self.max_iter} majorization steps"
         stopped = False
@@ -244,7 +248,7 @@ class Majorization:
                     problem.multiplier_bound,
                     solution.iterations,
                     time.monotonic() - began,
-                    2 if earlier else 1,
+                    attempt,
                     followed,
                 )
             )

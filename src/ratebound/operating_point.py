@@ -10,7 +10,7 @@ row are held.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -67,12 +67,12 @@ def best_cut(problem: RateProblem, rows: ScoredRows) -> Cut:
     """
     order = np.argsort(-rows.score, kind="stable")
     cell, weight, score = rows.cell[order], rows.weight[order], rows.score[order]
-    below = np.append(score[1:], score[-1] - 1.0)
     closeness = DISTINCT * (1.0 + np.abs(score))
-    # after[k]: a cut may lie between row k and the next one; cut 0 is above every row
-    is_cut = np.concatenate([[True], score - below > closeness])
-    thresholds = np.concatenate([[score[0] + 1.0], 0.5 * (score + below)])[is_cut]
-    thresholds[-1] = score[-1] - 1.0
+    # a cut may lie between a row and the next one; the first is above every row, the last below
+    is_cut = np.concatenate([[True], score[:-1] - score[1:] > closeness[:-1], [True]])
+    above = score[0] + max(1.0, closeness[0])
+    below = score[-1] - max(1.0, closeness[-1])
+    thresholds = np.concatenate([[above], 0.5 * (score[:-1] + score[1:]), [below]])[is_cut]
     fixed = np.zeros(len(problem.cost)) if rows.fixed is None else rows.fixed
     sums = _Cuts(cell, weight, is_cut, fixed)
 
@@ -186,8 +186,9 @@ def repair(
             fit.restart(),
             on_step=on_step,
             deadline=deadline,
+            earlier=fit.history,
         )
-    return best
+    return replace(best, fit=best.fit.after(fit.history))
 
 
 def _is_better(cut: Cut, other: Cut) -> bool:

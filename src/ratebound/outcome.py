@@ -48,6 +48,8 @@ class FitStatus:
     message : str
     solver : str
         The solver that was used, and why.
+    start : str
+        Where majorization started: what the homotopy did, or "zero".
     multiplier_bound : float
         The last price of a unit of violation.
     conflict_radius : float
@@ -61,6 +63,7 @@ class FitStatus:
     goals_met: bool
     message: str
     solver: str
+    start: str
     multiplier_bound: float
     conflict_radius: float
     repair_rounds: int
@@ -92,7 +95,8 @@ def fit_status(solved: Solved, report: Report, rule: str, tol: float) -> FitStat
     elif not fit.converged:
         said.append("raise max_iter or tol")
     return FitStatus(
-        fit.converged, met, "; ".join(said), solved.solver, fit.problem.multiplier_bound,
+        fit.converged, met, "; ".join(said), solved.solver,
+        fit.history[0].homotopy or "zero", fit.problem.multiplier_bound,
         fit.conflict_radius, solved.rounds,
     )  # fmt: skip
 
