@@ -76,8 +76,9 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     fit_intercept : bool
     start : {"homotopy", "zero"}
         Where majorization starts: "zero" is the paper's; "homotopy" follows a smoothed ramp from
-        zero to a start close to the end, which takes a fraction of the time. Where it stalls, and
-        with kernels other than the linear one, that start is zero too (`history_` says so).
+        zero to a start close to the end, which takes a fraction of the time. Where it stalls, with
+        kernels other than the linear one and with the augmented Lagrangian, that start is zero too
+        (`status_` says so).
     threshold : {"repair", "zero"}
         "repair" searches the cuts of the training scores exactly for the best that meets every goal
         strictly, and tightens bounds and continues where none does; "zero" is the paper's rule.
@@ -392,15 +393,18 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         from ratebound.homotopy import Homotopy
         from ratebound.majorize import WARM_GAP, Majorization
         from ratebound.operating_point import Cut, repair
+        from ratebound.solvers.augmented_lagrangian import AugmentedLagrangian
         from ratebound.solvers.choice import choose_solver
 
         solver, why = choose_solver(self.solver, problem)
         if self.verbose:
             print(f"[RateBoundSVC] {why}")
+        # The path needs columns, which rows of a kernel have only by their factor, and its Newton
+        # steps factorise what the augmented Lagrangian is chosen for not to be factorised.
+        path = self.kernel == "linear" and not isinstance(solver, AugmentedLagrangian)
         majorization = Majorization(
             solver, self.tol, self.max_iter, adapt_price=self.multiplier_bound is None,
-            # the path needs columns, which rows of a kernel have only by their factor
-            homotopy=Homotopy() if self.start == "homotopy" and self.kernel == "linear" else None,
+            homotopy=Homotopy() if self.start == "homotopy" and path else None,
         )  # fmt: skip
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         if start is None:
