@@ -24,9 +24,11 @@ from ratebound.rows.base import ScoredRows
 DISTINCT = 1e-10
 #: Objectives closer than this are equal; the cut nearest zero is then taken.
 EQUAL = 1e-12
+#: Denominators up to this are 0 but for rounding.
+NOTHING = 1e-12
 
-
-#: Rounds of tightening without a better cut, where not even the expected rates meet the goals.
+#: Rounds of tightening without a better cut, where not even the expected rates meet the goals or
+#: less is missed than a single row decides.
 PATIENCE = 2
 
 
@@ -39,11 +41,13 @@ class Cut:
     threshold : float
     objective : float, as the user writes it
     violation : float, the largest of a normalised goal; met where at most 1e-9
+    penalised : float, objective plus the price of the violation
     """
 
     threshold: float
     objective: float
     violation: float
+    penalised: float
 
     @property
     def met(self) -> bool:
@@ -51,15 +55,19 @@ class Cut:
         return self.violation <= MET_TOLERANCE
 
 
-def best_cut(problem: RateProblem, rows: ScoredRows) -> Cut:
+def best_cut(problem: RateProblem, rows: ScoredRows, price: float) -> Cut:
     """Find the cut of scores that meets every goal at the lowest objective.
 
-    Where none meets all goals, the cut whose largest violation is smallest.
+    Where none meets all goals, that of the lowest objective plus price times the largest violation.
+    A cut that meets a goal by saying nothing (a ratio of 0/0; groups compared where all rows are
+    decided alike) is taken only where the scores, all on one side of zero, say nothing either.
 
     Parameters
     ----------
     problem : RateProblem
     rows : ScoredRows
+    price : float
+        High enough, it makes the largest violation as small as it can be.
 
     Returns
     -------
@@ -80,17 +88,21 @@ def best_cut(problem: RateProblem, rows: ScoredRows) -> Cut:
     violation = np.full(len(thresholds), -np.inf)
     for goal in problem.goals:
         np.maximum(violation, _violation(problem, goal, sums), out=violation)
-    met = violation <= MET_TOLERANCE
-    if met.any():
-        best = objective[met].min()
-        candidates = met & (objective <= best + EQUAL)
-    else:
-        least = violation.min()
-        candidates = violation <= least + EQUAL
-        candidates &= objective <= objective[candidates].min() + EQUAL
+    if len(thresholds) > 2 and score[-1] <= 0.0 < score[0]:
+        empty = np.any([_is_empty(goal, sums) for goal in problem.goals], axis=0)
+        if not np.all(empty):
+            violation[empty] = np.inf
+    penalised = objective + price * np.where(violation <= MET_TOLERANCE, 0.0, violation)
+    candidates = violation <= (MET_TOLERANCE if violation.min() <= MET_TOLERANCE else np.inf)
+    candidates &= penalised <= penalised[candidates].min() + EQUAL
     index = np.flatnonzero(candidates)
     chosen = index[np.argmin(np.abs(thresholds[index]))]
-    return Cut(float(thresholds[chosen]), float(objective[chosen]), float(violation[chosen]))
+    return Cut(
+        float(thresholds[chosen]),
+        float(objective[chosen]),
+        float(violation[chosen]),
+        float(penalised[chosen]),
+    )
 
 
 @dataclass(frozen=True)
@@ -131,6 +143,19 @@ def _violation(problem: RateProblem, goal: CompiledGoal, cuts: _Cuts) -> Floats:
     return violation
 
 
+def _is_empty(goal: CompiledGoal, cuts: _Cuts) -> npt.NDArray[np.bool_]:
+    """Whether every cut meets a goal, if it does, by saying nothing."""
+    empty = np.zeros(int(cuts.is_cut.sum()), dtype=bool)
+    if goal.kind in ("gap", "group ratio"):
+        empty[[0, -1]] = True
+    if goal.denominators is not None and goal.denominator_constants is not None:
+        nothing = np.ones(len(empty), dtype=bool)
+        for i, constant in enumerate(goal.denominator_constants):
+            nothing &= constant + cuts.of(goal.denominators[[i]].toarray()[0]) <= NOTHING
+        empty |= nothing
+    return empty
+
+
 @dataclass(frozen=True)
 class Repaired:
     """A model and the cut of its scores that the deterministic rule uses.
@@ -163,16 +188,21 @@ def repair(
     The best cut of the fitted scores where one meets all goals. Else every missed bound of the ramp
     problem is tightened by the difference between its strict and its expected value, majorization
     continues from where it ended, and the search is repeated; what is still missed is tightened
-    twice as hard each round. Where no round meets all goals, the least violated cut is returned.
+    twice as hard each round. Where no round meets all goals, the least violated cut is returned, at
+    the price that violation has in training: two groups' rates that cannot be equal are then as
+    good as equal at a low objective, rather than closest of all at a high one.
     """
-    best = Repaired(fit, Cut(0.0, np.inf, np.inf), 0)
+    price = max(problem.multiplier_bound, fit.problem.multiplier_bound)
+    best = Repaired(fit, Cut(0.0, np.inf, np.inf, np.inf), 0)
     tightening = np.zeros(len(problem.bound))
+    finest = _share_of_a_row(rates)
     for done in range(max_rounds + 1):
-        cut = best_cut(rates, problem.rows.scored(fit.coef, fit.intercept))
+        cut = best_cut(rates, problem.rows.scored(fit.coef, fit.intercept), price)
         if _is_better(cut, best.cut):
             best = Repaired(fit, cut, done)
         late = deadline is not None and time.monotonic() > deadline
-        hopeless = fit.violation > majorization.tol and done >= best.rounds + PATIENCE
+        in_vain = fit.violation > majorization.tol or cut.violation <= finest
+        hopeless = in_vain and done >= best.rounds + PATIENCE
         if cut.met or done == max_rounds or late or fit.stopped or hopeless:
             break
         rows = problem.rows
@@ -191,7 +221,13 @@ def repair(
     return replace(best, fit=best.fit.after(fit.history))
 
 
+def _share_of_a_row(rates: RateProblem) -> float:
+    """The most that the decision of one row of mean weight changes a goal by."""
+    weight = np.concatenate([block.weight[block.cell >= 0] for block in rates.blocks])
+    return float(np.max(np.abs(rates.table.data), initial=0.0) * np.mean(weight))
+
+
 def _is_better(cut: Cut, other: Cut) -> bool:
     if cut.met != other.met:
         return cut.met
-    return cut.objective < other.objective if cut.met else cut.violation < other.violation
+    return cut.penalised < other.penalised

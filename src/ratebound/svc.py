@@ -413,7 +413,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
             warm = replace(majorization, first_gap=WARM_GAP)
             fit = warm.run(problem, start, on_step=self._on_step, deadline=deadline)
         if self.threshold == "zero":
-            return Solved(fit, Cut(0.0, float("nan"), float("nan")), 0, why)
+            return Solved(fit, Cut(0.0, float("nan"), float("nan"), float("nan")), 0, why)
         done = repair(rates, problem, majorization, fit, on_step=self._on_step, deadline=deadline)
         return Solved(done.fit, done.cut, done.rounds, why)
 
