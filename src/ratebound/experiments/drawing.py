@@ -130,11 +130,13 @@ def draw_level(panel: Axes, values: NDArray[np.float64], series: Series) -> None
 
 
 def legend_below(figure: Figure, axes: Any, columns: int = 2) -> None:
-    """One legend of all panels' series under them, each label once."""
+    """One legend of all panels' series under them, each label once; means before lines."""
     found: dict[str, Any] = {}
-    for panel in np.ravel(axes):
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
+    for means in (True, False):
+        for panel in np.ravel(axes):
+            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+                if means == hasattr(handle, "has_yerr"):
+                    found.setdefault(label, handle)
     figure.legend(
         found.values(), found.keys(), loc="outside lower center", ncols=columns,
         fontsize=SIZES["legend"], frameon=False,
