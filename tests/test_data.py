@@ -268,7 +268,7 @@ WRONG = {
     "short y": (dict(y=[0, 1]), "y has 2 rows and X has 6"),
     "two-dimensional y": (dict(y=np.zeros((6, 2))), r"y should be a 1d array.*\(6, 2\)"),
     "ragged y": (dict(y=[[1], [1, 2], [], [], [], []]), "y should be a 1d array"),
-    "a word for y": (dict(y="label"), r"y should be a 1d array, got a str of shape \(\)"),
+    "a word for y": (dict(y="label"), r"y should be a 1d array, got a str"),
     "sparse y": (dict(y=sp.csr_array(np.ones((6, 1)))), "y is a sparse matrix; pass a dense"),
     "mixed y": (
         dict(y=np.array([0, 1, "a", 0, 1, "a"], dtype=object)),
@@ -296,7 +296,7 @@ WRONG = {
     "missing baseline": (dict(baseline=[0, 1, NAN, 1, 1, 1]), "baseline is missing in row 2 of X"),
     "no baseline": (
         dict(reads_baseline={"train"}),
-        r'baseline of dataset "train", which has none; .*fit\(\.\.\., baseline=',
+        r'baseline of dataset "train", which has none; .*baseline=..., beside X',
     ),
     "columns of a type unknown": (dict(columns=[1, 2]), "columns is a list; pass a dataframe"),
     "lazy columns": (dict(columns=pl.LazyFrame(COLUMNS)), "columns is a LazyFrame.*collected"),

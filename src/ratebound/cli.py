@@ -16,6 +16,11 @@ from ratebound import __version__
 
 _EXIT_BAD_INPUT = 2
 _MALIGNANT, _BENIGN = "malignant", "benign"
+_BEFORE_TRAINING = (
+    "The first run on a machine compiles for a few seconds. A line a step: the objective, which is "
+    "the expected error rate plus the regulariser that keeps coefficients small; by how much a "
+    "goal is missed; how much the step gained, and how close to its optimum it is proven to be."
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -145,7 +150,7 @@ def _demo_breast_cancer(seed: int) -> None:
     print(indent(str(goals), "  "))
 
     _title("Training")
-    _say("The first run on a machine compiles for a few seconds.")
+    _say(_BEFORE_TRAINING)
     successor = _fit(
         RateBoundSVC(goals, verbose=1),
         train,
@@ -222,7 +227,7 @@ def _demo_adult(seed: int) -> None:
     print(before)
 
     _title("Training with the goal")
-    _say("The first run on a machine compiles for a few seconds.")
+    _say(_BEFORE_TRAINING)
     fair = _fit(RateBoundSVC(goals, verbose=1), adult.X, adult.y, columns=adult.columns)
 
     _title("Report")

@@ -112,6 +112,12 @@ class Expression(ABC):
     def __gt__(self, other: object) -> NoReturn:
         raise TypeError("a goal is met at its bound as well: write >= instead of >")
 
+    def __abs__(self) -> NoReturn:
+        raise TypeError(
+            f"the size of ({self}) is not linear: bound it from both sides, as in "
+            "between(rate, -0.1, 0.1)"
+        )
+
     def __repr__(self) -> str:
         return str(self)
 

@@ -257,7 +257,8 @@ class Majorization:
             best = _better(best, current, self.tol)
             start = Start(current.coef, current.intercept, solution.multipliers, _warm_barrier(gap))
             if late() or (on_step is not None and on_step(history[-1])):
-                why = "stopped by the time limit" if late() else "stopped by the callback"
+                limit = "stopped by time_limit, with the best so far"
+                why = limit if late() else "stopped by the callback"
                 stopped = True
                 break
             missed = current.violation > self.tol
@@ -375,7 +376,8 @@ def _is_saturated(solution: Solution, problem: RampProblem) -> bool:
 
 
 def _scale(problem: RampProblem, point: _Point) -> float:
-    return max(point.penalised, 1e-3 * problem.total_cost, np.finfo(float).tiny)
+    # where nothing is minimised, all that is left may be 0
+    return max(point.penalised, 1e-3 * problem.total_cost) or 1.0
 
 
 def _warm_barrier(gap: float) -> float:

@@ -92,7 +92,7 @@ def fit_status(solved: Solved, report: Report, rule: str, tol: float) -> FitStat
             )
     elif solved.rounds:
         said.append(f"goals met strictly after {solved.rounds} rounds of tightening")
-    elif not fit.converged:
+    elif not (fit.converged or fit.stopped):
         said.append("raise max_iter or tol")
     return FitStatus(
         fit.converged, met, "; ".join(said), solved.solver,

@@ -107,7 +107,7 @@ class Certificate:
             between = f"between {self.lower:.6g} and {self.upper:.6g}, relative gap {self.gap:.2g}"
         else:
             between = f"at most {self.upper:.6g}, no lower bound known"
-        text = f"certificate: optimum of the last convex problem {between}"
+        text = f"certificate: optimum of the last convex problem, regulariser included, {between}"
         if self.violation > MET_TOLERANCE:
             text += f", its goals missed by up to {self.violation:.2g}"
         return text

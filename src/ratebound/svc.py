@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from ratebound.certify import Facts
 from ratebound.compile import compile_goals
-from ratebound.data import BoundData, bind, warn_of_bad_scaling
+from ratebound.data import BoundData, bind, check_features, warn_of_bad_scaling
 from ratebound.goals import Goals
 from ratebound.kernel_functions import Kernel, named_kernel
 from ratebound.outcome import Solved, fit_status, goal_multipliers, goal_prices, notes
@@ -172,7 +172,12 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     }
 
     def __new__(cls, *args: Any, **parameters: Any) -> RateBoundSVC:
-        """Refuse ``class_weight`` with the name of what does its work."""
+        """Refuse ``class_weight`` and ``C`` with the name of what does their work."""
+        if "C" in parameters:
+            raise TypeError(
+                "RateBoundSVC has no C, but alpha, the weight of the regulariser beside the mean "
+                "loss: C of an SVC on n rows is alpha=1/(n * C)"
+            )
         if "class_weight" in parameters:
             raise TypeError(
                 "RateBoundSVC has no class_weight: say what an error costs in the goals, as in "
@@ -328,6 +333,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X as a numeric array or CSR matrix, its columns checked against those of the first X."""
+        check_features(X)
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
@@ -502,7 +508,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         self.support_vectors_ = np.zeros((0, 0)) if vectors is None else vectors
 
 
-# `__new__` takes anything, to refuse class_weight by name; parameters are those of `__init__`
+# `__new__` takes anything, to refuse some by name; parameters are those of `__init__`
 RateBoundSVC.__signature__ = inspect.signature(RateBoundSVC.__init__).replace(
     parameters=list(inspect.signature(RateBoundSVC.__init__).parameters.values())[1:]
 )

@@ -22,6 +22,7 @@ from ratebound.data.arrays import (
 )
 
 TRAIN = "train"
+DATASET_COLUMN = "dataset"  # of the stacked form, unless users call it otherwise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -196,8 +197,10 @@ def by_mapping(datasets: Any) -> list[NamedRows]:
         )
     found = []
     for name, dataset in datasets.items():
-        if not isinstance(name, str):
-            raise TypeError(f"datasets has the name {name!r}; names of datasets are strings")
+        if not isinstance(name, str) or not name:
+            raise TypeError(
+                f'datasets has the name {name!r}; names of datasets are strings such as "audit"'
+            )
         if name == TRAIN:
             raise ValueError(
                 f"datasets has a dataset named {quoted(TRAIN)}, which is reserved for the X, y "
