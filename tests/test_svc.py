@@ -1004,6 +1004,7 @@ def test_a_callback_sees_each_step_and_stops() -> None:
     assert [step.iteration for step in seen] == [1, 2, 3]
     assert clf.history_ == tuple(seen) and clf.n_iter_ == 3
     assert not clf.status_.converged and "callback" in clf.report_.status
+    assert "max_iter" not in clf.report_.status  # that would not have helped
     assert clf.predict(P.X).shape == (300,)
 
 
@@ -1032,6 +1033,12 @@ def test_a_callback_that_returns_true_stops_the_whole_fit(parameters: Any) -> No
     assert clf.predict(P.X).shape == (300,)
 
 
+def test_nothing_to_minimise_is_a_search_for_any_classifier_that_meets_the_goals() -> None:
+    for start in ("homotopy", "zero"):
+        clf = RateBoundSVC(Goals(0 * error_rate(), RECALL.subject_to), start=start).fit(P.X, P.y)
+        assert clf.report_.met and clf.report_.objective_strict == 0
+
+
 def test_verbose_prints_a_line_a_step(capsys: Any) -> None:
     RateBoundSVC(RECALL).fit(P.X, P.y)
     assert capsys.readouterr().out == ""
@@ -1050,6 +1057,7 @@ def test_a_time_limit_returns_what_there_is() -> None:
     with pytest.warns(ConvergenceWarning, match="time limit"):
         clf.fit(P.X, P.y)
     assert not clf.status_.converged and clf.n_iter_ >= 1
+    assert "max_iter" not in clf.status_.message  # that would not have helped
     assert clf.predict(P.X).shape == (300,) and np.isfinite(clf.coef_).all()
     assert clf.report_.goals[0].strict == pytest.approx(np.mean(clf.predict(P.X)[P.y == 1]))
     judged = RECALL.evaluate(clf, P.X, P.y)

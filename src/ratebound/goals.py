@@ -76,7 +76,7 @@ class Goals:
         _check_bounds(constraints)
         if isinstance(pos_label, np.generic):
             pos_label = pos_label.item()
-        if not isinstance(pos_label, str | int | float | bool | None):
+        if isinstance(pos_label, Constraint | tuple | list):
             raise TypeError(
                 f"pos_label is one of the two classes, not {pos_label!r}; several goals go into a "
                 "list, as in Goals(error_rate(), [recall() >= 0.9, churn() <= 0.1])"

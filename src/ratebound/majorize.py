@@ -257,8 +257,7 @@ class Majorization:
             best = _better(best, current, self.tol)
             start = Start(current.coef, current.intercept, solution.multipliers, _warm_barrier(gap))
             if late() or (on_step is not None and on_step(history[-1])):
-                limit = "stopped by time_limit, with the best so far"
-                why = limit if late() else "stopped by the callback"
+                why = "stopped by the time limit" if late() else "stopped by the callback"
                 stopped = True
                 break
             missed = current.violation > self.tol
