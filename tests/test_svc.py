@@ -1033,6 +1033,19 @@ def test_a_callback_that_returns_true_stops_the_whole_fit(parameters: Any) -> No
     assert clf.predict(P.X).shape == (300,)
 
 
+def test_a_goal_that_is_missed_at_its_price_has_that_price_for_a_bound_and_no_price() -> None:
+    goals = Goals(error_rate(), [precision() >= 0.99, recall() >= 0.99])
+    clf = RateBoundSVC(goals, multiplier_bound=10.0, threshold="zero")
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(P.X, P.y)
+    lines = dict(zip(("precision", "recall"), clf.report_.goals, strict=True))
+    assert clf.report_.goals[0].price is None and clf.report_.goals[1].price is None
+    assert lines["recall"].price_bound == 10.0
+    # a unit of precision is worth as much of the normalised goal as there are positive decisions
+    share = np.mean(clf.positive_probability(P.X))
+    assert lines["precision"].price_bound == pytest.approx(10.0 * share)
+
+
 def test_nothing_to_minimise_is_a_search_for_any_classifier_that_meets_the_goals() -> None:
     for start in ("homotopy", "zero"):
         clf = RateBoundSVC(Goals(0 * error_rate(), RECALL.subject_to), start=start).fit(P.X, P.y)

@@ -92,7 +92,8 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     verbose : int
         1 prints which solver is used and why, and a line a step.
     time_limit : float, optional
-        Seconds after which the best iterate so far is returned, with a warning.
+        Seconds of solving after which the best iterate so far is returned, with a warning; looked
+        at after every Newton step.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable
         With a kernel, coef is a combination of rows in its feature space, and all bounds are those
         of the kernel itself. A callable maps two arrays of rows to the values of all pairs. With
