@@ -21,6 +21,7 @@ from sklearn.multiclass import OneVsRestClassifier
 
 import ratebound
 from ratebound import Dataset, Goals, InfeasibleGoals, RateBoundSVC, error_rate, recall, stack
+from ratebound.solvers import InteriorPoint
 
 
 class Case(NamedTuple):
@@ -69,6 +70,7 @@ def names() -> dict[str, Any]:
         "pd": pd,
         "pl": pl,
         "sp": sp,
+        "InteriorPoint": InteriorPoint,
         "pickle": __import__("pickle"),
         "OneVsRestClassifier": OneVsRestClassifier,
         "n": n,
@@ -709,6 +711,12 @@ CASES = [
         'RateBoundSVC(solver="simplex").fit(X, y)',
         ValueError,
         ("'solver'", "auto"),
+    ),
+    Case(
+        "the class of a solver",
+        "RateBoundSVC(solver=InteriorPoint).fit(X, y)",
+        TypeError,
+        ("the class InteriorPoint", "solver=InteriorPoint()"),
     ),
     Case("unknown start", 'RateBoundSVC(start="one").fit(X, y)', ValueError, ("'start'", "zero")),
     Case(

@@ -28,14 +28,11 @@ allow_empty : bool, default False
 
 from __future__ import annotations
 
-import difflib
-import functools
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast, overload
 
 from ratebound.constraints import Constraint
-from ratebound.expressions import Rate, RatioRate, scalar
+from ratebound.expressions import Rate, RatioRate, by_name, scalar
 from ratebound.families import GroupExtreme, RatesByGroup, ScoreGap, group_columns
 from ratebound.terms import (
     COST_ARGUMENTS,
@@ -106,38 +103,13 @@ class Entry(Protocol[OneRate_co]):
     ) -> RatesByGroup: ...
 
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-def _by_name(function: Function) -> Function:
-    """The same function, which says how to write arguments without a name or of another name."""
-    known = list(inspect.signature(function).parameters)
-    name = function.__name__
-
-    @functools.wraps(function)
-    def called(*args: Any, **arguments: Any) -> Any:
-        if args:
-            raise TypeError(
-                f"{name}() takes its arguments by name, as in {name}({known[0]}=...), not "
-                f"{args[0]!r} alone; there are {', '.join(known)}"
-            )
-        for given in arguments:
-            if given not in known:
-                near = difflib.get_close_matches(given, known, 1)
-                guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
-                raise TypeError(f"{name}() has no argument {given!r}; {guess}")
-        return function(**arguments)
-
-    return cast(Function, called)
-
-
 def _linear(function: Callable[..., Rate | RatesByGroup]) -> Entry[Rate]:
     # a cast, because whether there is `by` decides the type of the result
-    return cast(Entry[Rate], _by_name(function))
+    return cast(Entry[Rate], by_name(function))
 
 
 def _ratio(function: Callable[..., RatioRate | RatesByGroup]) -> Entry[RatioRate]:
-    return cast(Entry[RatioRate], _by_name(function))
+    return cast(Entry[RatioRate], by_name(function))
 
 
 @_linear
@@ -261,7 +233,7 @@ def cost(
     by: str | Sequence[str],
     allow_empty: bool = ...,
 ) -> RatesByGroup: ...
-@_by_name
+@by_name
 def cost(
     *,
     fp: float = 0.0,
@@ -340,7 +312,7 @@ def f_score(
     by: str | Sequence[str],
     allow_empty: bool = ...,
 ) -> RatesByGroup: ...
-@_by_name
+@by_name
 def f_score(
     *,
     beta: float = 1.0,
@@ -361,7 +333,7 @@ def f_score(
     return _perhaps_by_group(ratio, by, allow_empty)
 
 
-@_by_name
+@by_name
 def score_gap(
     *,
     by: By = None,

@@ -212,7 +212,8 @@ class Report:
         remarks = ["", *(goal.remark for goal in self.goals)]
         for row, remark in zip(rows, remarks, strict=True):
             name = escape(row[0]) + (f"<br><small>{escape(remark)}</small>" if remark else "")
-            cells = "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+            right = '<td style="text-align: right">'
+            cells = "".join(f"{right}{escape(cell)}</td>" for cell in row[1:])
             lines.append(f'<tr><td style="text-align: left">{name}</td>{cells}</tr>')
         lines.append("</tbody></table>")
         lines += [f"<p>{escape(text)}</p>" for text in self._below_the_table()]

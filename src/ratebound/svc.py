@@ -32,8 +32,7 @@ from ratebound.terms import quoted
 
 if TYPE_CHECKING:
     from ratebound.kernel_model import FitRows
-    from ratebound.majorize import Majorization, Majorized, Step
-    from ratebound.rows.base import Rows
+    from ratebound.majorize import Step
     from ratebound.solvers.base import Solver, Start
 
 Floats = npt.NDArray[np.float64]
@@ -415,7 +414,10 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         if start is None:
-            fit = self._best_start(problem, majorization, deadline)
+            fit = majorization.best_of(
+                problem, self.n_starts, check_random_state(self.random_state),
+                on_step=self._on_step, deadline=deadline,
+            )  # fmt: skip
         else:
             warm = replace(majorization, first_gap=WARM_GAP)
             fit = warm.run(problem, start, on_step=self._on_step, deadline=deadline)
@@ -423,23 +425,6 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
             return Solved(fit, Cut(0.0, float("nan"), float("nan")), 0, why)
         done = repair(rates, problem, majorization, fit, on_step=self._on_step, deadline=deadline)
         return Solved(done.fit, done.cut, done.rounds, why)
-
-    def _best_start(
-        self, problem: RampProblem, majorization: Majorization, deadline: float | None
-    ) -> Majorized:
-        from ratebound.solvers.base import Start
-
-        best = majorization.run(problem, on_step=self._on_step, deadline=deadline)
-        random = check_random_state(self.random_state)
-        for _ in range(1, self.n_starts):
-            if best.stopped:
-                break
-            coef = _random_model(problem.rows, random)
-            start = Start(coef, 0.0, np.zeros(len(problem.bound)))
-            fit = majorization.run(problem, start, on_step=self._on_step, deadline=deadline)
-            if fit.better_than(best, self.tol):
-                best = fit
-        return best
 
     def _on_step(self, step: Step) -> bool:
         if self.verbose:
@@ -513,15 +498,3 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
 RateBoundSVC.__signature__ = inspect.signature(RateBoundSVC.__init__).replace(
     parameters=list(inspect.signature(RateBoundSVC.__init__).parameters.values())[1:]
 )
-
-
-def _random_model(rows: Rows, random: np.random.RandomState) -> Floats:
-    """A random direction with scores of the size at which the ramp bends."""
-    from ratebound.rows.kernel import KernelRows
-
-    coef = np.asarray(random.normal(size=rows.n_features))
-    if isinstance(rows, KernelRows):
-        spread = float(np.std(rows.scored(coef, 0.0).score))
-        return coef * random.exponential() / max(spread, np.finfo(float).tiny)
-    coef *= random.exponential() / max(rows.largest_norm, np.finfo(float).tiny)
-    return coef
