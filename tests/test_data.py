@@ -433,3 +433,13 @@ def test_a_dataset_says_what_it_holds():
     assert repr(dataset) == "Dataset(X: 6 x 2 csr_array, y, baseline, columns: sex, age)"
     assert dataset.y is Y
     assert pickle.loads(pickle.dumps(dataset)).y == Y
+
+
+def test_only_another_order_of_the_same_index_is_warned_of() -> None:
+    frame = pd.DataFrame(np.zeros((3, 1)), columns=["a"], index=[7, 8, 9])
+    for index in ([7, 8, 9], [0, 1, 2], [7, 7, 9]):  # pytest makes an error of a warning
+        Dataset(frame, pd.Series([0, 1, 0], index=index))
+    Dataset(frame.to_numpy(), pd.Series([0, 1, 0], index=[9, 8, 7]))
+    Dataset(pl.from_pandas(frame), pd.Series([0, 1, 0], index=[9, 8, 7]))
+    with pytest.warns(UserWarning, match="baseline of this Dataset has the index of X in another"):
+        Dataset(frame, baseline=pd.Series([0, 1, 0], index=[9, 8, 7]))

@@ -347,6 +347,18 @@ CASES = [
         ("columns is a ndarray", "dataframe", "mapping"),
     ),
     Case(
+        "columns in another order",
+        'RateBoundSVC().fit(frame, y, columns=pd.DataFrame({"sex": sex}).iloc[::-1])',
+        UserWarning,
+        ("columns has the index of X in another order", "columns.loc[X.index]", "set_axis"),
+    ),
+    Case(
+        "labels in another order",
+        "RateBoundSVC().fit(frame, pd.Series(y).iloc[::-1])",
+        UserWarning,
+        ("y has the index of X in another order", "y.loc[X.index]"),
+    ),
+    Case(
         "unknown column",
         _goal('recall(by="sexx").min() >= 0.5', 'X, y, columns={"sex": sex}'),
         ValueError,

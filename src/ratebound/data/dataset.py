@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -115,6 +117,8 @@ def read(
         raise ValueError(f"X{owner} is None; pass the features")
     n_rows = row_count(X, f"X{owner}")
     table = Columns.of(columns, X, owner)
+    given = {"y": y, "sample_weight": sample_weight, "baseline": baseline, "columns": columns}
+    _check_same_order(X, given, owner)
     if isinstance(columns, Mapping):
         for column in columns:
             _check_length(
@@ -142,6 +146,34 @@ def read(
         baseline=per_row("baseline", baseline),
         columns=table,
     )
+
+
+def _check_same_order(X: Any, given: Mapping[str, Any], owner: str) -> None:
+    """Warn where indices of pandas say that rows come in another order than those of X.
+
+    Rows belong together by position, as everywhere in scikit-learn; other indices are no matter.
+    """
+    ours = _index(X)
+    if ours is None or not ours.is_unique:
+        return
+    for what, values in given.items():
+        theirs = _index(values)
+        if theirs is None or len(theirs) != len(ours) or theirs.equals(ours):
+            continue
+        if theirs.is_unique and theirs.isin(ours).all():
+            warnings.warn(
+                f"{what}{owner} has the index of X in another order, and rows are matched by "
+                f"position: pass {what}.loc[X.index], or where the order is right "
+                f"{what}.set_axis(X.index)",
+                UserWarning,
+                stacklevel=5,
+            )
+
+
+def _index(values: Any) -> Any | None:
+    """The index of a frame or series of pandas (or like it); None of anything else."""
+    table = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    return nw.maybe_get_index(table) if isinstance(table, nw.DataFrame | nw.Series) else None
 
 
 def read_dataset(dataset: Any, name: str) -> NamedRows:
