@@ -44,8 +44,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     """Linear or kernel classifier with as few errors as possible, subject to goals on datasets.
 
     Minimises, over scores ``z = <coef, x> + intercept``, the *expected* rates of the classifier
-    that
-    decides for the positive label with probability ``σ(z) = min(1, max(0, 1/2 + z))``::
+    that decides for the positive label with probability ``σ(z) = min(1, max(0, 1/2 + z))``::
 
         minimise    objective(σ(z)) + alpha/2 ||coef||^2
         subject to  every goal, in expected rates
@@ -73,6 +72,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         Price of a unit of violation of a goal. None finds one: it starts at ten times the range of
         the objective and grows, at most to 1e6, while goals are missed.
     fit_intercept : bool
+        Where False, the repair of the threshold still moves the cut of ``predict`` from zero.
     start : {"homotopy", "zero"}
         Where majorization starts: "zero" is the paper's; "homotopy" follows a smoothed ramp from
         zero to a start close to the end, which takes a fraction of the time. Where it stalls, with
