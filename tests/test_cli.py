@@ -22,7 +22,7 @@ def test_demo(capsys: pytest.CaptureFixture[str]) -> None:
         "recall(on=audit) >= 0.97",
         "churn(on=traffic) <= 0.06",
         "all 3 goals are met",
-        "certificate: optimum of the last convex problem between",
+        "certificate: optimum of the last convex problem, regulariser",
         "What to try next",
     ):
         assert part in printed

@@ -462,7 +462,9 @@ def test_a_hundred_groups_compile_to_a_sparse_table() -> None:
 
 def test_a_group_by_itself_has_nothing_to_be_compared_with() -> None:
     goals = [positive_rate(by="k").gap() <= 0.0, positive_rate(by="k").ratio() >= 1.0]
-    problem = compiled(goals, X=X4, y=Y4, columns={"k": ["a"] * 4})
+    with pytest.warns(UserWarning, match="compares groups, and there is one only, a") as caught:
+        problem = compiled(goals, X=X4, y=Y4, columns={"k": ["a"] * 4})
+    assert len(caught) == 2  # one a goal
     assert problem.table.shape[0] == 0
     P = problem.positives([[1, 0, 0, 0]])
     assert [goal.value(P) for goal in problem.goals] == [0.0, 1.0]

@@ -268,7 +268,7 @@ WRONG = {
     "short y": (dict(y=[0, 1]), "y has 2 rows and X has 6"),
     "two-dimensional y": (dict(y=np.zeros((6, 2))), r"y should be a 1d array.*\(6, 2\)"),
     "ragged y": (dict(y=[[1], [1, 2], [], [], [], []]), "y should be a 1d array"),
-    "a word for y": (dict(y="label"), r"y should be a 1d array, got a str of shape \(\)"),
+    "a word for y": (dict(y="label"), r"y should be a 1d array, got a str"),
     "sparse y": (dict(y=sp.csr_array(np.ones((6, 1)))), "y is a sparse matrix; pass a dense"),
     "mixed y": (
         dict(y=np.array([0, 1, "a", 0, 1, "a"], dtype=object)),
@@ -296,7 +296,7 @@ WRONG = {
     "missing baseline": (dict(baseline=[0, 1, NAN, 1, 1, 1]), "baseline is missing in row 2 of X"),
     "no baseline": (
         dict(reads_baseline={"train"}),
-        r'baseline of dataset "train", which has none; .*fit\(\.\.\., baseline=',
+        r'baseline of dataset "train", which has none; .*baseline=..., beside X',
     ),
     "columns of a type unknown": (dict(columns=[1, 2]), "columns is a list; pass a dataframe"),
     "lazy columns": (dict(columns=pl.LazyFrame(COLUMNS)), "columns is a LazyFrame.*collected"),
@@ -433,3 +433,13 @@ def test_a_dataset_says_what_it_holds():
     assert repr(dataset) == "Dataset(X: 6 x 2 csr_array, y, baseline, columns: sex, age)"
     assert dataset.y is Y
     assert pickle.loads(pickle.dumps(dataset)).y == Y
+
+
+def test_only_another_order_of_the_same_index_is_warned_of() -> None:
+    frame = pd.DataFrame(np.zeros((3, 1)), columns=["a"], index=[7, 8, 9])
+    for index in ([7, 8, 9], [0, 1, 2], [7, 7, 9]):  # pytest makes an error of a warning
+        Dataset(frame, pd.Series([0, 1, 0], index=index))
+    Dataset(frame.to_numpy(), pd.Series([0, 1, 0], index=[9, 8, 7]))
+    Dataset(pl.from_pandas(frame), pd.Series([0, 1, 0], index=[9, 8, 7]))
+    with pytest.warns(UserWarning, match="baseline of this Dataset has the index of X in another"):
+        Dataset(frame, baseline=pd.Series([0, 1, 0], index=[9, 8, 7]))

@@ -529,7 +529,7 @@ class TestArguments:
             recall(on=on)
 
     def test_positional_arguments_are_refused(self):
-        with pytest.raises(TypeError, match="positional"):
+        with pytest.raises(TypeError, match="by name, as in recall"):
             recall("audit")
 
     def test_costs_of_nothing(self):

@@ -82,8 +82,9 @@ def test_text() -> None:
         "status: converged",
         "price: loosening the bound by 0.01 lowers the objective by about price × 0.01",
         "price ≥ V: missed although a unit of violation costs V",
-        "certificate: optimum of the last convex problem "
-        "between 0.162188 and 0.162195, relative gap 4.3e-05",
+        "certificate: optimum of the last convex problem, regulariser included, between "
+        "0.162188 and",
+        "  0.162195, relative gap 4.3e-05",
         "note: the threshold was moved",
     ]
 

@@ -1004,6 +1004,7 @@ def test_a_callback_sees_each_step_and_stops() -> None:
     assert [step.iteration for step in seen] == [1, 2, 3]
     assert clf.history_ == tuple(seen) and clf.n_iter_ == 3
     assert not clf.status_.converged and "callback" in clf.report_.status
+    assert "max_iter" not in clf.report_.status  # that would not have helped
     assert clf.predict(P.X).shape == (300,)
 
 
@@ -1032,6 +1033,25 @@ def test_a_callback_that_returns_true_stops_the_whole_fit(parameters: Any) -> No
     assert clf.predict(P.X).shape == (300,)
 
 
+def test_a_goal_that_is_missed_at_its_price_has_that_price_for_a_bound_and_no_price() -> None:
+    goals = Goals(error_rate(), [precision() >= 0.99, recall() >= 0.99])
+    clf = RateBoundSVC(goals, multiplier_bound=10.0, threshold="zero")
+    with pytest.warns(ConvergenceWarning):
+        clf.fit(P.X, P.y)
+    lines = dict(zip(("precision", "recall"), clf.report_.goals, strict=True))
+    assert clf.report_.goals[0].price is None and clf.report_.goals[1].price is None
+    assert lines["recall"].price_bound == 10.0
+    # a unit of precision is worth as much of the normalised goal as there are positive decisions
+    share = np.mean(clf.positive_probability(P.X))
+    assert lines["precision"].price_bound == pytest.approx(10.0 * share)
+
+
+def test_nothing_to_minimise_is_a_search_for_any_classifier_that_meets_the_goals() -> None:
+    for start in ("homotopy", "zero"):
+        clf = RateBoundSVC(Goals(0 * error_rate(), RECALL.subject_to), start=start).fit(P.X, P.y)
+        assert clf.report_.met and clf.report_.objective_strict == 0
+
+
 def test_verbose_prints_a_line_a_step(capsys: Any) -> None:
     RateBoundSVC(RECALL).fit(P.X, P.y)
     assert capsys.readouterr().out == ""
@@ -1050,6 +1070,7 @@ def test_a_time_limit_returns_what_there_is() -> None:
     with pytest.warns(ConvergenceWarning, match="time limit"):
         clf.fit(P.X, P.y)
     assert not clf.status_.converged and clf.n_iter_ >= 1
+    assert "max_iter" not in clf.status_.message  # that would not have helped
     assert clf.predict(P.X).shape == (300,) and np.isfinite(clf.coef_).all()
     assert clf.report_.goals[0].strict == pytest.approx(np.mean(clf.predict(P.X)[P.y == 1]))
     judged = RECALL.evaluate(clf, P.X, P.y)

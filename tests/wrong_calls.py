@@ -13,12 +13,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 
 import ratebound
-from ratebound import Dataset, Goals, InfeasibleGoals, RateBoundSVC, error_rate, recall
+from ratebound import Dataset, Goals, InfeasibleGoals, RateBoundSVC, error_rate, recall, stack
+from ratebound.solvers import InteriorPoint
 
 
 class Case(NamedTuple):
@@ -64,7 +67,10 @@ def names() -> dict[str, Any]:
     audit = Dataset(X, y)
     return {name: getattr(ratebound, name) for name in ratebound.__all__} | {
         "np": np,
+        "pd": pd,
+        "pl": pl,
         "sp": sp,
+        "InteriorPoint": InteriorPoint,
         "pickle": __import__("pickle"),
         "OneVsRestClassifier": OneVsRestClassifier,
         "n": n,
@@ -84,6 +90,8 @@ def names() -> dict[str, Any]:
         "large": large,
         "audit": audit,
         "traffic": Dataset(X),
+        "stacked": stack(train=audit, traffic=Dataset(X, baseline=y)),
+        "model": LogisticRegression().fit(X, y),
         "audited": RateBoundSVC(Goals(error_rate(), [recall(on="audit") >= 0.5])),
         "fitted": RateBoundSVC().fit(X, y),
         "fitted_on_frame": RateBoundSVC().fit(frame, y),
@@ -150,6 +158,38 @@ CASES = [
         UserWarning,
         ("badly scaled", "income", "StandardScaler"),
     ),
+    Case(
+        "words among the features of a frame",
+        "RateBoundSVC().fit(frame.assign(sex=sex), y)",
+        ValueError,
+        ("no numbers", '"sex"', "'F'", "OneHotEncoder", "columns="),
+    ),
+    Case(
+        "dates among the features of a frame",
+        'RateBoundSVC().fit(frame.assign(day=pd.to_datetime(["2020-01-01"] * n)), y)',
+        ValueError,
+        ("no numbers", '"day"', "columns="),
+    ),
+    Case(
+        "words in the frame of another dataset",
+        'audited.fit(frame, y, datasets={"audit": Dataset(frame.assign(age=sex), y)})',
+        ValueError,
+        ('X of dataset "audit"', '"age"', "OneHotEncoder"),
+    ),
+    Case(
+        "words in what is predicted",
+        "fitted_on_frame.predict(frame.assign(age=sex))",
+        ValueError,
+        ("no numbers", '"age"', "OneHotEncoder"),
+    ),
+    Case(
+        "a lazy frame",
+        'RateBoundSVC().fit(pl.LazyFrame({"age": range(60)}), y)',
+        TypeError,
+        ("X is a lazy frame", "collect"),
+    ),
+    Case("a path as X", 'RateBoundSVC().fit("X.csv", y)', TypeError, ("X is a str", "dataframe")),
+    Case("a path as a Dataset", 'Dataset("X.csv")', TypeError, ("X of this Dataset is a str",)),
     # --- y ---------------------------------------------------------------------------------------
     Case("no y", "RateBoundSVC().fit(X, None)", ValueError, ("y", "None", "pass")),
     Case(
@@ -249,12 +289,13 @@ CASES = [
         TypeError,
         ("class_weight", "cost(fp=1, fn=5)", "sample_weight"),
     ),
+    Case("C", "RateBoundSVC(C=2)", TypeError, ("no C", "alpha=1/(n * C)")),
     # --- baseline --------------------------------------------------------------------------------
     Case(
         "churn without a baseline",
         _goal("churn() <= 0.1"),
         ValueError,
-        ('baseline of dataset "train"', "fit(..., baseline=...)"),
+        ('baseline of dataset "train"', "baseline=..., beside X"),
     ),
     Case(
         "churn on a dataset without a baseline",
@@ -280,6 +321,18 @@ CASES = [
         ValueError,
         ("baseline is missing in row 3", "predict"),
     ),
+    Case(
+        "a model as the baseline",
+        "RateBoundSVC().fit(X, y, baseline=model)",
+        ValueError,
+        ("baseline", "a LogisticRegression", "model.predict(X)"),
+    ),
+    Case(
+        "probabilities as the baseline",
+        "RateBoundSVC().fit(X, y, baseline=model.predict_proba(X))",
+        ValueError,
+        ("baseline", "(60, 2)", "one class a row"),
+    ),
     # --- columns and groups ----------------------------------------------------------------------
     Case(
         "length of a column",
@@ -292,6 +345,18 @@ CASES = [
         "RateBoundSVC().fit(X, y, columns=sex)",
         TypeError,
         ("columns is a ndarray", "dataframe", "mapping"),
+    ),
+    Case(
+        "columns in another order",
+        'RateBoundSVC().fit(frame, y, columns=pd.DataFrame({"sex": sex}).iloc[::-1])',
+        UserWarning,
+        ("columns has the index of X in another order", "columns.loc[X.index]", "set_axis"),
+    ),
+    Case(
+        "labels in another order",
+        "RateBoundSVC().fit(frame, pd.Series(y).iloc[::-1])",
+        UserWarning,
+        ("y has the index of X in another order", "y.loc[X.index]"),
     ),
     Case(
         "unknown column",
@@ -332,6 +397,20 @@ CASES = [
         ValueError,
         ("sex = 'F'", "positive weight", "allow_empty=True"),
     ),
+    Case(
+        "a gap with one group",
+        _goal('positive_rate(by="k").gap() <= 0.1', 'X, y, columns={"k": np.full(n, "a")}'),
+        UserWarning,
+        ("positive_rate(by=k).gap()", "one only, a", "met whatever"),
+    ),
+    Case(
+        "a gap between too many groups",
+        'Goals(error_rate(), [positive_rate(by="k").gap() <= 0.1]).evaluate('
+        'predictions=np.arange(3000) % 2, y=np.arange(3000) % 2, columns={"k": np.arange(3000)})',
+        ValueError,
+        ("3000 groups", "at most 2000", '"k"', "pandas.cut", ".min() >="),
+    ),
+    Case('by=""', 'recall(by="")', TypeError, ("by is the name of a column", "''")),
     # --- datasets --------------------------------------------------------------------------------
     Case(
         "unknown dataset",
@@ -404,6 +483,27 @@ CASES = [
         'RateBoundSVC().fit(X, y, columns={"part": sex_nan}, datasets="part")',
         ValueError,
         ('"part" is missing in row 3', "which dataset"),
+    ),
+    Case(
+        "a dataset without a name",
+        'RateBoundSVC().fit(X, y, datasets={"": audit})',
+        TypeError,
+        ("the name ''", '"audit"'),
+    ),
+    Case(
+        "stacked rows, unsaid",
+        "RateBoundSVC().fit(stacked.X, stacked.y, columns=stacked.columns)",
+        ValueError,
+        ("3 classes", "rows are stacked", 'datasets="dataset"'),
+    ),
+    Case(
+        "stacked rows, unsaid, and a goal on another dataset",
+        _goal(
+            'positive_rate(on="traffic") <= 0.5',
+            "stacked.X, np.abs(stacked.y), columns=stacked.columns",
+        ),
+        ValueError,
+        ('dataset "traffic"', 'datasets="dataset"'),
     ),
     Case("length within a Dataset", "Dataset(X, y[:-1])", ValueError, ("y of this Dataset", "59")),
     Case(
@@ -546,6 +646,49 @@ CASES = [
     Case("by that is no name", "recall(by=3)", TypeError, ("by is the name of a column", "3")),
     Case("on that is no name", "recall(on=3)", TypeError, ("on is the name of a dataset", "3")),
     Case("where that is no mapping", 'recall(where="sex")', TypeError, ("where", "sex", "{")),
+    Case(
+        "a dataset without on=",
+        'recall("audit") >= 0.9',
+        TypeError,
+        ("recall()", "by name", "recall(on=...)", "'audit'"),
+    ),
+    Case("costs without names", "cost(1, 5)", TypeError, ("by name", "cost(fp=...)", "fn")),
+    Case(
+        "an argument that no rate has",
+        'recall(dataset="audit")',
+        TypeError,
+        ("recall()", "no argument 'dataset'", "on, where, by"),
+    ),
+    Case(
+        "a misspelt argument of a rate",
+        'recall(wher={"sex": "F"})',
+        TypeError,
+        ("no argument 'wher'", "did you mean where?"),
+    ),
+    Case(
+        "the size of a difference",
+        'abs(recall(on="a") - recall(on="b")) <= 0.1',
+        TypeError,
+        ("recall(on=a) - recall(on=b)", "not linear", "between(rate, -0.1, 0.1)"),
+    ),
+    Case(
+        "& between goals",
+        "(recall() >= 0.9) & (churn() <= 0.1)",
+        TypeError,
+        ("&", "list", "recall() >= 0.9"),
+    ),
+    Case(
+        "goals that are not in a list",
+        "Goals(error_rate(), recall() >= 0.9, churn() <= 0.1)",
+        TypeError,
+        ("pos_label", "churn() <= 0.1", "list"),
+    ),
+    Case(
+        "a number to minimise, and no goal",
+        "Goals(0 * error_rate() + 3)",
+        ValueError,
+        ("the number 3", "minimise a rate"),
+    ),
     # --- goals as text ---------------------------------------------------------------------------
     Case(
         "a misspelt rate",
@@ -565,6 +708,8 @@ CASES = [
         ValueError,
         ("one <= or >=", "two goals"),
     ),
+    Case("≥ in text", 'parse_goal("recall() ≥ 0.9")', ValueError, ("write >=", "^")),
+    Case("per cent", 'parse_goal("recall() >= 90%")', ValueError, ("write 0.9 for 90 %",)),
     Case(
         "a misspelt argument",
         'parse_rate("recall(onn=audit)")',
@@ -578,6 +723,12 @@ CASES = [
         'RateBoundSVC(solver="simplex").fit(X, y)',
         ValueError,
         ("'solver'", "auto"),
+    ),
+    Case(
+        "the class of a solver",
+        "RateBoundSVC(solver=InteriorPoint).fit(X, y)",
+        TypeError,
+        ("the class InteriorPoint", "solver=InteriorPoint()"),
     ),
     Case("unknown start", 'RateBoundSVC(start="one").fit(X, y)', ValueError, ("'start'", "zero")),
     Case(
@@ -656,6 +807,12 @@ CASES = [
         ("keys has 3 entries", "60 rows"),
     ),
     Case(
+        "one key for all",
+        "fitted.predict_randomized(X, keys=7)",
+        TypeError,
+        ("one key a row", "7"),
+    ),
+    Case(
         "keys that are fractions",
         "fitted.predict_randomized(X, keys=X[:, 0])",
         TypeError,
@@ -673,6 +830,37 @@ CASES = [
         "Goals().evaluate(X=X, y=y)",
         TypeError,
         ("exactly one of a model, predictions=, scores= and probabilities=", "none"),
+    ),
+    Case(
+        "data in place of a model",
+        "Goals().evaluate(X, y)",
+        TypeError,
+        ("a model has predict", "ndarray", "evaluate(model, X, y)", "predictions="),
+    ),
+    Case(
+        "a model and no data",
+        "Goals().evaluate(model)",
+        ValueError,
+        ('dataset "train"', "pass X and y"),
+    ),
+    Case(
+        "a model and no labels",
+        "Goals().evaluate(model, X)",
+        ValueError,
+        ('labels of dataset "train"', "y, beside X"),
+    ),
+    Case(
+        "the probabilities of both classes",
+        "Goals().evaluate(probabilities=model.predict_proba(X), y=y)",
+        ValueError,
+        ("probabilities", "(60, 2)", "predict_proba(X)[:, 1]"),
+    ),
+    Case(
+        "a fold without a dataset",
+        "audited.goals.scorer()._score_func(stacked.y, stacked.y, columns=stacked.columns, "
+        'datasets="dataset")',
+        ValueError,
+        ('"audit"', "shuffle=True"),
     ),
     Case(
         "scores as predictions",

@@ -111,3 +111,11 @@ class Constraint:
             f"{self.text} is a goal and neither true nor false by itself: instead of "
             "0.1 <= rate <= 0.3 write between(rate, 0.1, 0.3), and put several goals in a list"
         )
+
+    def _refuse_logic(self, other: object) -> NoReturn:
+        raise TypeError(
+            "goals are not combined by & or |: all goals of a list hold at once, as in "
+            f"[{self.text}, ...]"
+        )
+
+    __and__ = __rand__ = __or__ = __ror__ = _refuse_logic

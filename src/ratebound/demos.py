@@ -8,6 +8,11 @@ from textwrap import fill, indent
 from typing import Any
 
 _MALIGNANT, _BENIGN = "malignant", "benign"
+_BEFORE_TRAINING = (
+    "The first run on a machine compiles for a few seconds. A line a step: the objective, which is "
+    "the expected error rate plus the regulariser that keeps coefficients small; by how much a "
+    "goal is missed; how much the step gained, and how close to its optimum it is proven to be."
+)
 
 
 # --- breast-cancer: a successor for a deployed model ----------------------------------------------
@@ -77,7 +82,7 @@ def _demo_breast_cancer(seed: int) -> None:
     print(indent(str(goals), "  "))
 
     _title("Training")
-    _say("The first run on a machine compiles for a few seconds.")
+    _say(_BEFORE_TRAINING)
     successor = _fit(
         RateBoundSVC(goals, verbose=1),
         train,
@@ -154,7 +159,7 @@ def _demo_adult(seed: int) -> None:
     print(before)
 
     _title("Training with the goal")
-    _say("The first run on a machine compiles for a few seconds.")
+    _say(_BEFORE_TRAINING)
     fair = _fit(RateBoundSVC(goals, verbose=1), adult.X, adult.y, columns=adult.columns)
 
     _title("Report")

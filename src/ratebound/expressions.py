@@ -7,13 +7,16 @@ no meaning as a goal raises where it is written, and the error says what to writ
 
 from __future__ import annotations
 
+import difflib
+import functools
+import inspect
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from numbers import Real
 from types import MappingProxyType
-from typing import Any, ClassVar, NoReturn, TypeGuard
+from typing import Any, ClassVar, NoReturn, TypeGuard, TypeVar, cast
 
 from ratebound.constraints import FLIPPED, Constraint, Sense
 from ratebound.terms import (
@@ -111,6 +114,12 @@ class Expression(ABC):
 
     def __gt__(self, other: object) -> NoReturn:
         raise TypeError("a goal is met at its bound as well: write >= instead of >")
+
+    def __abs__(self) -> NoReturn:
+        raise TypeError(
+            f"the size of ({self}) is not linear: bound it from both sides, as in "
+            "between(rate, -0.1, 0.1)"
+        )
 
     def __repr__(self) -> str:
         return str(self)
@@ -345,6 +354,7 @@ class RatioRate(NoArithmetic, WithoutGroups):
 
 
 _RATE_OR_NUMBER = "a linear rate or a single number"
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def _merged(terms: Iterable[tuple[Term, float]], constant: float) -> Rate:
@@ -373,3 +383,25 @@ def scalar(value: object, role: str, takes: str = "a single number") -> float:
     if not math.isfinite(value):
         raise ValueError(f"{role} takes finite numbers, not {value}")
     return float(value)
+
+
+def by_name(function: Function) -> Function:
+    """The same function, which says how to write arguments without a name or of another name."""
+    known = list(inspect.signature(function).parameters)
+    name = function.__name__
+
+    @functools.wraps(function)
+    def called(*args: Any, **arguments: Any) -> Any:
+        if args:
+            raise TypeError(
+                f"{name}() takes its arguments by name, as in {name}({known[0]}=...), not "
+                f"{args[0]!r} alone; there are {', '.join(known)}"
+            )
+        for given in arguments:
+            if given not in known:
+                near = difflib.get_close_matches(given, known, 1)
+                guess = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+                raise TypeError(f"{name}() has no argument {given!r}; {guess}")
+        return function(**arguments)
+
+    return cast(Function, called)

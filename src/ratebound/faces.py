@@ -41,11 +41,6 @@ def _decided_faces(
     kind: str, source: Any, problem: RateProblem, stacked: bool
 ) -> dict[str, Floats]:
     if kind == "model":
-        if not hasattr(source, "predict"):
-            raise TypeError(
-                f"a model has predict, and {source!r} has not; for arrays write predictions=, "
-                "scores= or probabilities="
-            )
         faces = {"strict": _positives("predictions", _answers(source.predict, problem), problem)}
         if hasattr(source, "positive_probability"):
             answers = _answers(source.positive_probability, problem)

@@ -19,7 +19,7 @@ def group_columns(by: object) -> tuple[str, ...]:
     # A set has no order, and the order of the columns is the order in the names of the groups.
     elif isinstance(by, Iterable) and not isinstance(by, set | frozenset | Mapping):
         columns = tuple(by)
-    if not columns or not all(isinstance(column, str) for column in columns):
+    if not columns or not all(isinstance(column, str) and column for column in columns):
         raise TypeError(f"by is the name of a column or a list of names, not {by!r}")
     if len(set(columns)) < len(columns):
         raise ValueError(f"by names a column twice: {by!r}")

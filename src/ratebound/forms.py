@@ -17,10 +17,12 @@ from scipy import sparse
 
 from ratebound.cells import Atoms, CodedColumn, combine, read_column
 from ratebound.data import BoundData
-from ratebound.data.arrays import plural
+from ratebound.data.arrays import listed, plural
 from ratebound.rates import Constraint, GroupExtreme, Rate, RatesByGroup, RatioRate, ScoreGap, Term
 
 Floats = NDArray[np.float64]
+
+MOST_COMPARED = 2000  # groups of a gap or ratio, whose pairs are four million
 
 
 # --- from constraints to rates per group ---------------------------------------------------------
@@ -74,6 +76,12 @@ def read_constraint(constraint: Constraint, columns: Columns) -> Reading:
     kind = "score gap"
     if isinstance(left, GroupExtreme):
         kind = "group ratio" if left.kind == "ratio" else left.kind
+    if kind not in ("min", "max") and len(groups) > MOST_COMPARED:
+        raise ValueError(
+            f"goal {constraint.text!r} compares {len(groups)} groups with each other, and at most "
+            f"{MOST_COMPARED} can be: cut the values of {listed(family.by)} into fewer groups "
+            "(pandas.cut does, for numbers), or bound each group by .min() >= or .max() <="
+        )
     bound = float(cast(float, constraint.right))
     return Reading(kind, bound, names, rates, tuple(map(str, rates)))
 
@@ -177,12 +185,18 @@ class Shares:
             above.append(numerator)
             kept.append(i)
         if empty:
-            listed = ", ".join(empty[:10]) + (", ..." if len(empty) > 10 else "")
+            some = listed(empty, quote=False)
             if not kept:
-                raise ValueError(f"{goal}: every group is empty ({listed})")
-            warn(f"{goal}: dropped groups without rows to measure: {listed}", stacklevel=4)
+                raise ValueError(f"{goal}: every group is empty ({some})")
+            warn(f"{goal}: dropped groups without rows to measure: {some}", stacklevel=4)
         if not kept:
             raise ValueError(f"{goal}: there is no group: no row satisfies its conditions")
+        if len(kept) == 1 and not empty and reading.kind in ("gap", "group ratio"):
+            warn(
+                f"{goal} compares groups, and there is one only, {reading.groups[kept[0]]}: it is "
+                "met whatever is decided",
+                stacklevel=4,
+            )
         return Forms(
             reading.kind,
             reading.bound,
@@ -236,11 +250,11 @@ class Shares:
             existing = self._columns(term.dataset, name).values
             for value in values:
                 if value not in self._columns(term.dataset, name).position:
-                    listed = ", ".join(map(repr, existing[:20]))
+                    shown = ", ".join(map(repr, existing[:20]))
                     more = ", ..." if len(existing) > 20 else ""
                     return (
                         f"no row of dataset {term.dataset!r} has {value!r} in column {name!r}; "
-                        f"its values are {listed}{more}"
+                        f"its values are {shown}{more}"
                     )
         kind = {"positives": "positively labelled ", "negatives": "negatively labelled "}.get(
             subset.per, "labelled " if subset.per == "labelled" else ""

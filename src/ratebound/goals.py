@@ -22,7 +22,7 @@ from sklearn.metrics import make_scorer
 
 from ratebound.compile import MET_TOLERANCE, InfeasibleGoals, compile_goals
 from ratebound.data import TRAIN, BoundData, Dataset, bind, missing
-from ratebound.data.arrays import distinct_values, listed, row_count, vector
+from ratebound.data.arrays import Columns, distinct_values, listed, row_count, vector
 from ratebound.faces import faces
 from ratebound.rates import Constraint, GroupExtreme, Rate, RatesByGroup, RatioRate, error_rate
 from ratebound.report import Report, build_report
@@ -67,10 +67,20 @@ class Goals:
     ) -> None:
         objective = error_rate() if minimize is None else _checked_objective(minimize)
         constraints = tuple(_flattened(subject_to))
+        if not objective.terms and not constraints:
+            raise ValueError(
+                f"minimize is the number {objective}, and there are no goals, so every classifier "
+                "is as good: minimise a rate, such as error_rate(), or set goals"
+            )
         _check_labels(constraints)
         _check_bounds(constraints)
         if isinstance(pos_label, np.generic):
             pos_label = pos_label.item()
+        if isinstance(pos_label, Constraint | tuple | list):
+            raise TypeError(
+                f"pos_label is one of the two classes, not {pos_label!r}; several goals go into a "
+                "list, as in Goals(error_rate(), [recall() >= 0.9, churn() <= 0.1])"
+            )
         object.__setattr__(self, "minimize", objective)
         object.__setattr__(self, "subject_to", constraints)
         object.__setattr__(self, "pos_label", pos_label)
@@ -158,6 +168,11 @@ class Goals:
                 f"got {' and '.join(named) or 'none'}"
             )
         kind = named[0]
+        if kind == "model" and not hasattr(model, "predict"):
+            raise TypeError(
+                f"a model has predict, and a {type(model).__name__} has not: evaluate(model, X, y)"
+                ", or for arrays predictions=, scores= or probabilities="
+            )
         data = self._bind(kind, given[kind], X, y, sample_weight, baseline, columns, datasets)
         problem = compile_goals(self, data, attainable=False)
         found = faces(kind, given[kind], problem, isinstance(datasets, str))
@@ -196,6 +211,8 @@ class Goals:
                 "a scorer sees the predictions for X only, not those for the other datasets: stack "
                 "them under X with ratebound.stack and pass the name of the column as datasets="
             )
+        if isinstance(datasets, str):
+            self._check_fold(columns, datasets)
         data = self._bind(
             "predictions", y_pred, None, y_true, sample_weight, baseline, columns, datasets
         )
@@ -211,6 +228,20 @@ class Goals:
         range_ = float(np.abs(shifts).sum()) or 1.0
         violation = float(problem.violations(strict).max())
         return -worst - range_ * (_RANGES_BELOW + violation)
+
+    def _check_fold(self, columns: Any, datasets: str) -> None:
+        """Raise where the rows to score, a fold's, are of too few datasets."""
+        table = Columns.of(columns, None)
+        if datasets not in table.names:
+            return  # which says itself what is wrong
+        there = set(table.get(datasets).tolist())
+        lacking = sorted({TRAIN, *self.datasets} - there)
+        if lacking:
+            raise ValueError(
+                f"no row to score is of dataset {listed(lacking)}: in the stacked form rows lie "
+                "dataset by dataset, so shuffle the folds, as in "
+                "cv=StratifiedKFold(5, shuffle=True, random_state=0)"
+            )
 
     def _bind(
         self,

@@ -23,7 +23,8 @@ import numpy as np
 
 from ratebound.homotopy import Homotopy, Tracked
 from ratebound.ramp import RampProblem
-from ratebound.rows.base import Floats
+from ratebound.rows.base import Floats, Rows
+from ratebound.rows.kernel import KernelRows
 from ratebound.solvers.base import ConvexProblem, Solution, Solver, Start, Status
 
 LARGEST_PRICE = 1e6
@@ -191,6 +192,26 @@ class Majorization:
             return first
         second = self._run(problem.priced(price), None, on_step, deadline, first.history)
         return second if second.better_than(first, self.tol) else first.after(second.history)
+
+    def best_of(
+        self,
+        problem: RampProblem,
+        starts: int,
+        random: np.random.RandomState,
+        *,
+        on_step: Callback | None = None,
+        deadline: float | None = None,
+    ) -> Majorized:
+        """Majorize from the settings' start, then from random ones, and keep the best."""
+        best = self.run(problem, on_step=on_step, deadline=deadline)
+        for _ in range(1, starts):
+            if best.stopped:
+                break
+            start = Start(_random_model(problem.rows, random), 0.0, np.zeros(len(problem.bound)))
+            fit = self.run(problem, start, on_step=on_step, deadline=deadline)
+            if fit.better_than(best, self.tol):
+                best = fit
+        return best
 
     def _run(
         self,
@@ -375,7 +396,18 @@ def _is_saturated(solution: Solution, problem: RampProblem) -> bool:
 
 
 def _scale(problem: RampProblem, point: _Point) -> float:
-    return max(point.penalised, 1e-3 * problem.total_cost, np.finfo(float).tiny)
+    # where nothing is minimised, all that is left may be 0
+    return max(point.penalised, 1e-3 * problem.total_cost) or 1.0
+
+
+def _random_model(rows: Rows, random: np.random.RandomState) -> Floats:
+    """A random direction with scores of the size at which the ramp bends."""
+    coef = np.asarray(random.normal(size=rows.n_features))
+    if isinstance(rows, KernelRows):
+        size = float(np.std(rows.scored(coef, 0.0).score))
+    else:
+        size = rows.largest_norm
+    return coef * (random.exponential() / max(size, np.finfo(float).tiny))
 
 
 def _warm_barrier(gap: float) -> float:

@@ -92,7 +92,7 @@ def fit_status(solved: Solved, report: Report, rule: str, tol: float) -> FitStat
             )
     elif solved.rounds:
         said.append(f"goals met strictly after {solved.rounds} rounds of tightening")
-    elif not fit.converged:
+    elif not (fit.converged or fit.stopped):
         said.append("raise max_iter or tol")
     return FitStatus(
         fit.converged, met, "; ".join(said), solved.solver,
@@ -112,20 +112,26 @@ def goal_multipliers(goal: CompiledGoal, multipliers: Floats) -> float | dict[st
 def goal_prices(
     rates: RateProblem, fit: Majorized, expected: Floats
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Price of every goal per unit of its bound, and V of those whose convex bound is missed."""
+    """Price of every goal per unit of its bound; of those whose convex bound is missed, V instead.
+
+    V is what the violation of the worst missed inequality costs, per unit of the goal's bound too.
+    """
     prices, unknown = {}, {}
     for goal in rates.goals:
         multipliers = fit.solution.multipliers[goal.rows]
-        if np.max(fit.convex_violations[goal.rows], initial=0.0) > 1e-6:
-            unknown[goal.label] = fit.problem.multiplier_bound
         # what a unit of the user's bound is worth in the normalised row
-        scale: Floats | float = 1.0
+        scale = np.ones(len(multipliers))
         if goal.kind == "group ratio":
             scale = goal.rates(expected)[goal.pairs[:, 1]]
         elif goal.denominators is not None and goal.denominator_constants is not None:
             below = goal.denominators @ expected + goal.denominator_constants
             scale = below[goal.pairs[:, 0]]
-        prices[goal.label] = float(np.sum(multipliers * scale))
+        missed = fit.convex_violations[goal.rows]
+        if np.max(missed, initial=0.0) > 1e-6:
+            worst = int(np.argmax(missed))
+            unknown[goal.label] = fit.problem.multiplier_bound * float(scale[worst])
+        else:
+            prices[goal.label] = float(np.sum(multipliers * scale))
     return prices, unknown
 
 

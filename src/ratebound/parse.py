@@ -307,7 +307,9 @@ class _Reader:
         end = _Token("end", "", at)
         if at < len(self.text):
             quote = self.text[at] in "\"'"
-            self.fail("the string is not closed" if quote else "this has no meaning here", end)
+            sign = {"≤": ": write <=", "≥": ": write >=", "%": ": write 0.9 for 90 %"}
+            nothing = "this has no meaning here" + sign.get(self.text[at], "")
+            self.fail("the string is not closed" if quote else nothing, end)
         yield end
 
 

@@ -8,6 +8,7 @@ person gets the same answer every time, in whatever order and company the rows c
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ def draw(
             "with keys, random_state must be an int (it selects the hash) or None, "
             f"got {type(random_state).__name__}"
         )
+    if isinstance(keys, str | bytes) or not isinstance(keys, Iterable):
+        raise TypeError(f"keys holds one key a row of X, not {keys!r}")
     listed = keys.tolist() if hasattr(keys, "tolist") else list(keys)
     if len(listed) != len(probability):
         raise ValueError(f"keys has {len(listed)} entries for {len(probability)} rows of X")

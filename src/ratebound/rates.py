@@ -32,7 +32,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypeVar, cast, overload
 
 from ratebound.constraints import Constraint
-from ratebound.expressions import Rate, RatioRate, scalar
+from ratebound.expressions import Rate, RatioRate, by_name, scalar
 from ratebound.families import GroupExtreme, RatesByGroup, ScoreGap, group_columns
 from ratebound.terms import (
     COST_ARGUMENTS,
@@ -104,11 +104,12 @@ class Entry(Protocol[OneRate_co]):
 
 
 def _linear(function: Callable[..., Rate | RatesByGroup]) -> Entry[Rate]:
-    return cast(Entry[Rate], function)  # only the type: whether there is `by` decides the result
+    # a cast, because whether there is `by` decides the type of the result
+    return cast(Entry[Rate], by_name(function))
 
 
 def _ratio(function: Callable[..., RatioRate | RatesByGroup]) -> Entry[RatioRate]:
-    return cast(Entry[RatioRate], function)
+    return cast(Entry[RatioRate], by_name(function))
 
 
 @_linear
@@ -232,6 +233,7 @@ def cost(
     by: str | Sequence[str],
     allow_empty: bool = ...,
 ) -> RatesByGroup: ...
+@by_name
 def cost(
     *,
     fp: float = 0.0,
@@ -310,6 +312,7 @@ def f_score(
     by: str | Sequence[str],
     allow_empty: bool = ...,
 ) -> RatesByGroup: ...
+@by_name
 def f_score(
     *,
     beta: float = 1.0,
@@ -330,6 +333,7 @@ def f_score(
     return _perhaps_by_group(ratio, by, allow_empty)
 
 
+@by_name
 def score_gap(
     *,
     by: By = None,

@@ -107,7 +107,7 @@ class Certificate:
             between = f"between {self.lower:.6g} and {self.upper:.6g}, relative gap {self.gap:.2g}"
         else:
             between = f"at most {self.upper:.6g}, no lower bound known"
-        text = f"certificate: optimum of the last convex problem {between}"
+        text = f"certificate: optimum of the last convex problem, regulariser included, {between}"
         if self.violation > MET_TOLERANCE:
             text += f", its goals missed by up to {self.violation:.2g}"
         return text
@@ -212,7 +212,8 @@ class Report:
         remarks = ["", *(goal.remark for goal in self.goals)]
         for row, remark in zip(rows, remarks, strict=True):
             name = escape(row[0]) + (f"<br><small>{escape(remark)}</small>" if remark else "")
-            cells = "".join(f"<td>{escape(cell)}</td>" for cell in row[1:])
+            right = '<td style="text-align: right">'
+            cells = "".join(f"{right}{escape(cell)}</td>" for cell in row[1:])
             lines.append(f'<tr><td style="text-align: left">{name}</td>{cells}</tr>')
         lines.append("</tbody></table>")
         lines += [f"<p>{escape(text)}</p>" for text in self._below_the_table()]

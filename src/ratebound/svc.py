@@ -20,7 +20,7 @@ from sklearn.utils.validation import validate_data
 
 from ratebound.certify import Facts
 from ratebound.compile import compile_goals
-from ratebound.data import BoundData, bind, warn_of_bad_scaling
+from ratebound.data import BoundData, bind, check_features, warn_of_bad_scaling
 from ratebound.goals import Goals
 from ratebound.kernel_functions import Kernel, named_kernel
 from ratebound.outcome import Solved, fit_status, goal_multipliers, goal_prices, notes
@@ -32,8 +32,7 @@ from ratebound.terms import quoted
 
 if TYPE_CHECKING:
     from ratebound.kernel_model import FitRows
-    from ratebound.majorize import Majorization, Majorized, Step
-    from ratebound.rows.base import Rows
+    from ratebound.majorize import Step
     from ratebound.solvers.base import Solver, Start
 
 Floats = npt.NDArray[np.float64]
@@ -45,8 +44,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     """Linear or kernel classifier with as few errors as possible, subject to goals on datasets.
 
     Minimises, over scores ``z = <coef, x> + intercept``, the *expected* rates of the classifier
-    that
-    decides for the positive label with probability ``σ(z) = min(1, max(0, 1/2 + z))``::
+    that decides for the positive label with probability ``σ(z) = min(1, max(0, 1/2 + z))``::
 
         minimise    objective(σ(z)) + alpha/2 ||coef||^2
         subject to  every goal, in expected rates
@@ -74,6 +72,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         Price of a unit of violation of a goal. None finds one: it starts at ten times the range of
         the objective and grows, at most to 1e6, while goals are missed.
     fit_intercept : bool
+        Where False, the repair of the threshold still moves the cut of ``predict`` from zero.
     start : {"homotopy", "zero"}
         Where majorization starts: "zero" is the paper's; "homotopy" follows a smoothed ramp from
         zero to a start close to the end, which takes a fraction of the time. Where it stalls, with
@@ -92,7 +91,8 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     verbose : int
         1 prints which solver is used and why, and a line a step.
     time_limit : float, optional
-        Seconds after which the best iterate so far is returned, with a warning.
+        Seconds of solving after which the best iterate so far is returned, with a warning; looked
+        at after every Newton step.
     kernel : {"linear", "rbf", "poly", "precomputed"} or callable
         With a kernel, coef is a combination of rows in its feature space, and all bounds are those
         of the kernel itself. A callable maps two arrays of rows to the values of all pairs. With
@@ -172,7 +172,12 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     }
 
     def __new__(cls, *args: Any, **parameters: Any) -> RateBoundSVC:
-        """Refuse ``class_weight`` with the name of what does its work."""
+        """Refuse ``class_weight`` and ``C`` with the name of what does their work."""
+        if "C" in parameters:
+            raise TypeError(
+                "RateBoundSVC has no C, but alpha, the weight of the regulariser beside the mean "
+                "loss: C of an SVC on n rows is alpha=1/(n * C)"
+            )
         if "class_weight" in parameters:
             raise TypeError(
                 "RateBoundSVC has no class_weight: say what an error costs in the goals, as in "
@@ -328,6 +333,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
 
     def _validated(self, X: Any, *, reset: bool) -> Any:
         """X as a numeric array or CSR matrix, its columns checked against those of the first X."""
+        check_features(X)
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32]
         )
@@ -408,7 +414,10 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         )  # fmt: skip
         deadline = None if self.time_limit is None else time.monotonic() + self.time_limit
         if start is None:
-            fit = self._best_start(problem, majorization, deadline)
+            fit = majorization.best_of(
+                problem, self.n_starts, check_random_state(self.random_state),
+                on_step=self._on_step, deadline=deadline,
+            )  # fmt: skip
         else:
             warm = replace(majorization, first_gap=WARM_GAP)
             fit = warm.run(problem, start, on_step=self._on_step, deadline=deadline)
@@ -416,23 +425,6 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
             return Solved(fit, Cut(0.0, float("nan"), float("nan"), float("nan")), 0, why)
         done = repair(rates, problem, majorization, fit, on_step=self._on_step, deadline=deadline)
         return Solved(done.fit, done.cut, done.rounds, why)
-
-    def _best_start(
-        self, problem: RampProblem, majorization: Majorization, deadline: float | None
-    ) -> Majorized:
-        from ratebound.solvers.base import Start
-
-        best = majorization.run(problem, on_step=self._on_step, deadline=deadline)
-        random = check_random_state(self.random_state)
-        for _ in range(1, self.n_starts):
-            if best.stopped:
-                break
-            coef = _random_model(problem.rows, random)
-            start = Start(coef, 0.0, np.zeros(len(problem.bound)))
-            fit = majorization.run(problem, start, on_step=self._on_step, deadline=deadline)
-            if fit.better_than(best, self.tol):
-                best = fit
-        return best
 
     def _on_step(self, step: Step) -> bool:
         if self.verbose:
@@ -502,19 +494,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         self.support_vectors_ = np.zeros((0, 0)) if vectors is None else vectors
 
 
-# `__new__` takes anything, to refuse class_weight by name; parameters are those of `__init__`
+# `__new__` takes anything, to refuse some by name; parameters are those of `__init__`
 RateBoundSVC.__signature__ = inspect.signature(RateBoundSVC.__init__).replace(
     parameters=list(inspect.signature(RateBoundSVC.__init__).parameters.values())[1:]
 )
-
-
-def _random_model(rows: Rows, random: np.random.RandomState) -> Floats:
-    """A random direction with scores of the size at which the ramp bends."""
-    from ratebound.rows.kernel import KernelRows
-
-    coef = np.asarray(random.normal(size=rows.n_features))
-    if isinstance(rows, KernelRows):
-        spread = float(np.std(rows.scored(coef, 0.0).score))
-        return coef * random.exponential() / max(spread, np.finfo(float).tiny)
-    coef *= random.exponential() / max(rows.largest_norm, np.finfo(float).tiny)
-    return coef

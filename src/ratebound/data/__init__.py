@@ -14,7 +14,7 @@ are positions in them, and datasets that share one ``X`` share one block.
 Weights mean repetition: a row of weight 0 is not there, so its label and its baseline are not read.
 """
 
-from ratebound.data.arrays import missing
+from ratebound.data.arrays import check_features, missing
 from ratebound.data.binding import BoundData, BoundDataset, bind
 from ratebound.data.dataset import TRAIN, Dataset
 from ratebound.data.scaling import warn_of_bad_scaling
@@ -27,6 +27,7 @@ __all__ = [
     "Dataset",
     "Stacked",
     "bind",
+    "check_features",
     "missing",
     "stack",
     "warn_of_bad_scaling",

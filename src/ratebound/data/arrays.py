@@ -58,9 +58,16 @@ def vector(values: Any, what: str, *, ravels: bool = False) -> NDArray[Any]:
         )
         array = array[:, 0]
     if array.ndim != 1:
-        raise ValueError(
-            f"{what} should be a 1d array, got a {type(values).__name__} of shape {array.shape}"
-        )
+        kind = type(values).__name__
+        hint = ""
+        if hasattr(values, "predict"):
+            hint = "; pass what it predicts, model.predict(X)"
+        elif array.ndim == 2 and what.startswith("probabilities"):
+            hint = "; pass the column of the positive label, such as predict_proba(X)[:, 1]"
+        elif array.ndim == 2 and what.startswith(("predictions", "baseline")):
+            hint = "; pass one class a row, as predict does"
+        got = f"a {kind} of shape {array.shape}" if array.ndim else f"a {kind}"
+        raise ValueError(f"{what} should be a 1d array, got {got}{hint}")
     # NumPy's own variable-width strings have their own missing values; objects are simpler.
     return array.astype(object) if array.dtype.kind == "T" else array
 
@@ -87,12 +94,46 @@ def distinct_values(values: NDArray[Any], what: str) -> tuple[NDArray[Any], NDAr
 
 def row_count(thing: Any, what: str) -> int:
     """Count the rows of anything with a shape or a length."""
-    if not hasattr(thing, "shape") and hasattr(thing, "__len__"):
+    if isinstance(nw.from_native(thing, pass_through=True), nw.LazyFrame):
+        raise TypeError(f"{what} is a lazy frame, whose rows are not there yet: collect it first")
+    if not hasattr(thing, "shape") and hasattr(thing, "__len__") and not isinstance(thing, str):
         return len(thing)
     shape = thing.shape if hasattr(thing, "shape") else np.asarray(thing).shape
     if not shape:
-        raise TypeError(f"{what} is a {type(thing).__name__}, which has no rows")
+        raise TypeError(
+            f"{what} is a {type(thing).__name__}, which has no rows: pass an array or a dataframe"
+        )
     return int(shape[0])
+
+
+def check_features(X: Any) -> None:
+    """Raise where X has no rows to speak of, or columns that are no numbers, and name them."""
+    row_count(X, "X")
+    frame = as_frame(X)
+    if frame is None:
+        return
+    words = [name for name, kind in frame.schema.items() if not _is_number(kind, frame, name)]
+    if words:
+        example = frame.get_column(words[0]).drop_nulls().head(1).to_list()
+        raise ValueError(
+            f"X has columns that are no numbers: {listed(words)}"
+            + (f" (such as {example[0]!r})" if example else "")
+            + "; encode them, with a OneHotEncoder in a Pipeline for example, or take them out of "
+            "X and pass them as columns=, where goals find them for by= and where="
+        )
+
+
+def _is_number(kind: Any, frame: nw.DataFrame[Any], name: str) -> bool:
+    if kind.is_numeric() or kind == nw.Boolean:
+        return True
+    if kind.is_temporal():  # NumPy would count nanoseconds
+        return False
+    # columns of objects, or of categories that are numbers, are as good
+    try:
+        np.asarray(frame.get_column(name).to_numpy(), dtype=np.float64)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 @dataclass(frozen=True, eq=False)

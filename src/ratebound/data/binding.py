@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,7 @@ from ratebound.data.arrays import (
     quoted,
     vector,
 )
-from ratebound.data.dataset import TRAIN, NamedRows, by_column, by_mapping, read
+from ratebound.data.dataset import DATASET_COLUMN, TRAIN, NamedRows, by_column, by_mapping, read
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,15 +126,17 @@ def bind(
         else:
             parts = [train, *by_mapping(datasets)]
     names = [part.name for part in parts]
+    forgotten = _stacked_unsaid(parts, datasets)
     for name in sorted({*(used or ()), *reads_labels, *reads_baseline} - set(names)):
+        remedy = "pass X and y, its rows" if name == TRAIN else "add it to datasets= or change on="
         raise ValueError(
             f"a goal is on dataset {quoted(name)}, which does not exist"
-            f"{alternatives(name, names)}; add it to datasets= or change on="
+            f"{alternatives(name, names)}; {forgotten or remedy}"
         )
     for part in parts:
         if part.name == TRAIN or used is None or part.name in used:
             _check_some_weight(part)
-    known = _training_classes(parts[0]) if classes is None else _given_classes(classes)
+    known = _training_classes(parts[0], forgotten) if classes is None else _given_classes(classes)
     positive = _positive_class(pos_label, known)
 
     blocks = {id(part.X): part.X for part in parts}
@@ -155,6 +157,19 @@ def bind(
     return BoundData(bound, tuple(blocks.values()), known, positive)
 
 
+def _stacked_unsaid(parts: Sequence[NamedRows], datasets: Any) -> str:
+    """What to do where rows are stacked and nothing says so; empty where that is not the case."""
+    if datasets is not None or not parts or DATASET_COLUMN not in parts[0].columns.names:
+        return ""
+    values = parts[0].columns.get(DATASET_COLUMN)
+    if values.dtype.kind not in "OU" or TRAIN not in values.tolist():
+        return ""
+    return (
+        f"column {quoted(DATASET_COLUMN)} says which dataset each row belongs to: pass its name, "
+        f"datasets={quoted(DATASET_COLUMN)}"
+    )
+
+
 def _check_some_weight(part: NamedRows) -> None:
     if len(part.weight) == 0:
         raise ValueError(f"X{part.owner} has no rows")
@@ -164,7 +179,7 @@ def _check_some_weight(part: NamedRows) -> None:
         )
 
 
-def _training_classes(train: NamedRows) -> NDArray[Any]:
+def _training_classes(train: NamedRows, forgotten: str = "") -> NDArray[Any]:
     """Two classes, sorted, of the training rows that have weight."""
     if train.y is None:
         raise ValueError(
@@ -194,8 +209,13 @@ def _training_classes(train: NamedRows) -> NDArray[Any]:
     if len(distinct) > 2:
         raise ValueError(
             "Only binary classification is supported. The type of the target is multiclass: y has "
-            f"{len(distinct)} classes ({listed(distinct.tolist())}). Train one-vs-rest, with "
-            "sklearn.multiclass.OneVsRestClassifier around the estimator"
+            f"{len(distinct)} classes ({listed(distinct.tolist())}). "
+            + (
+                f"If rows are stacked, {forgotten}"
+                if forgotten
+                else "Train one-vs-rest, with sklearn.multiclass.OneVsRestClassifier around the "
+                "estimator"
+            )
         )
     if len(distinct) < 2:
         among = "" if alive.all() else " in rows of positive weight"
@@ -228,9 +248,10 @@ def _labels(
     part: NamedRows, classes: NDArray[Any], positive: Any, is_read: bool
 ) -> NDArray[np.int8] | None:
     if is_read and part.y is None:
+        argument = "y, beside X" if part.name == TRAIN else "Dataset(X, y)"
         raise ValueError(
             f"a goal reads the labels of dataset {quoted(part.name)}, which has none; pass them "
-            "(Dataset(X, y)), or use a goal that needs no labels there, such as positive_rate or "
+            f"({argument}), or use a goal that needs no labels there, such as positive_rate or "
             "churn"
         )
     # In the stacked form every row must have some label, so those that no goal reads may be
@@ -255,7 +276,7 @@ def _baseline(
     part: NamedRows, classes: NDArray[Any], positive: Any, is_read: bool
 ) -> NDArray[np.int8] | None:
     if is_read and part.baseline is None:
-        argument = "fit(..., baseline=...)" if part.name == TRAIN else "Dataset(X, baseline=...)"
+        argument = "baseline=..., beside X" if part.name == TRAIN else "Dataset(X, baseline=...)"
         raise ValueError(
             f"a goal compares with the baseline of dataset {quoted(part.name)}, which has none; "
             f"pass the other classifier's predictions: {argument}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,6 +24,7 @@ from ratebound.data.arrays import (
 )
 
 TRAIN = "train"
+DATASET_COLUMN = "dataset"  # of the stacked form, unless users call it otherwise
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -114,6 +117,8 @@ def read(
         raise ValueError(f"X{owner} is None; pass the features")
     n_rows = row_count(X, f"X{owner}")
     table = Columns.of(columns, X, owner)
+    given = {"y": y, "sample_weight": sample_weight, "baseline": baseline, "columns": columns}
+    _check_same_order(X, given, owner)
     if isinstance(columns, Mapping):
         for column in columns:
             _check_length(
@@ -141,6 +146,34 @@ def read(
         baseline=per_row("baseline", baseline),
         columns=table,
     )
+
+
+def _check_same_order(X: Any, given: Mapping[str, Any], owner: str) -> None:
+    """Warn where indices of pandas say that rows come in another order than those of X.
+
+    Rows belong together by position, as everywhere in scikit-learn; other indices are no matter.
+    """
+    ours = _index(X)
+    if ours is None or not ours.is_unique:
+        return
+    for what, values in given.items():
+        theirs = _index(values)
+        if theirs is None or len(theirs) != len(ours) or theirs.equals(ours):
+            continue
+        if theirs.is_unique and theirs.isin(ours).all():
+            warnings.warn(
+                f"{what}{owner} has the index of X in another order, and rows are matched by "
+                f"position: pass {what}.loc[X.index], or where the order is right "
+                f"{what}.set_axis(X.index)",
+                UserWarning,
+                stacklevel=5,
+            )
+
+
+def _index(values: Any) -> Any | None:
+    """The index of a frame or series of pandas (or like it); None of anything else."""
+    table = nw.from_native(values, eager_only=True, allow_series=True, pass_through=True)
+    return nw.maybe_get_index(table) if isinstance(table, nw.DataFrame | nw.Series) else None
 
 
 def read_dataset(dataset: Any, name: str) -> NamedRows:
@@ -196,8 +229,10 @@ def by_mapping(datasets: Any) -> list[NamedRows]:
         )
     found = []
     for name, dataset in datasets.items():
-        if not isinstance(name, str):
-            raise TypeError(f"datasets has the name {name!r}; names of datasets are strings")
+        if not isinstance(name, str) or not name:
+            raise TypeError(
+                f'datasets has the name {name!r}; names of datasets are strings such as "audit"'
+            )
         if name == TRAIN:
             raise ValueError(
                 f"datasets has a dataset named {quoted(TRAIN)}, which is reserved for the X, y "

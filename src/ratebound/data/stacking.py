@@ -11,9 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from ratebound.data.arrays import Columns, as_frame, distinct_values, listed, missing, quoted
-from ratebound.data.dataset import TRAIN, Dataset, NamedRows, read_dataset
-
-DATASET_COLUMN = "dataset"
+from ratebound.data.dataset import DATASET_COLUMN, TRAIN, Dataset, NamedRows, read_dataset
 
 
 class Stacked(NamedTuple):

@@ -35,6 +35,9 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
         oracle with a memory keeps it for the whole fit.
     problem : RampProblem
     """
+    if isinstance(wanted, type):
+        name = wanted.__name__
+        raise TypeError(f"solver is the class {name}: pass a configured one, solver={name}()")
     if isinstance(problem.rows, KernelRows):
         return _for_a_kernel(wanted)
     if not isinstance(wanted, str):

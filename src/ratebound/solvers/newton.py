@@ -287,8 +287,7 @@ class IterativeSystem:
 
     def solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
         """Steps of model and multipliers for these right-hand sides."""
-        # vectors are too short for threads of their own, which cost more than they save
-        with _linear_algebra().limit(limits=1, user_api="blas"):
+        with one_blas_thread():
             return self._solve(model, goals)
 
     def _solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
@@ -318,11 +317,6 @@ class IterativeSystem:
             before, product = product, float(residual @ scaled)
             direction = scaled + (product / before) * direction
         return step
-
-
-@functools.cache
-def _linear_algebra() -> ThreadpoolController:
-    return ThreadpoolController()
 
 
 def _cholesky(matrix: Floats) -> Floats:
