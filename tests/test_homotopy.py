@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from decimal import Decimal, localcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -280,6 +282,33 @@ def test_weights_mean_repetition() -> None:
     assert (one.steps, one.passes) == (other.steps, other.passes)
     np.testing.assert_allclose(one.start.coef, other.start.coef, rtol=1e-6)
     np.testing.assert_allclose(one.start.multipliers, other.start.multipliers, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["ratio", "three goals"])
+def test_rounding_does_not_grow_along_the_path(name: str, data_file: Callable[[str], Path]) -> None:
+    """Sums over real rows in another order differ by rounding, which a path of steps multiplies."""
+    data_file("a9a.train.libsvm.gz")
+    from ratebound.datasets import load
+
+    adult = load("adult")
+    subject_to = {
+        "ratio": [positive_rate(by="sex").ratio() >= 0.8],
+        "three goals": [
+            recall() >= 0.6,
+            positive_rate() <= 0.25,
+            false_positive_rate(by="sex").gap() <= 0.02,
+        ],
+    }[name]
+    order = np.random.default_rng(0).permutation(len(adult.y))
+    fits = [
+        RateBoundSVC(Goals(error_rate(), subject_to), threshold="zero").fit(
+            adult.X[rows], adult.y[rows], columns=adult.columns[rows]
+        )
+        for rows in (np.arange(len(adult.y)), order)
+    ]
+    one, other = (fit.history_[0].homotopy for fit in fits)
+    assert one == other
+    np.testing.assert_allclose(fits[1].coef_, fits[0].coef_, rtol=0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -91,6 +91,7 @@ class System(Protocol):
     """Solves the linear system of a Newton step, see `BorderedSystem`."""
 
     size: int
+    diagonal: Floats  # of the first two rows and columns
 
     def solve(self, model: Floats, goals: Floats) -> tuple[Floats, Floats]:
         """Steps of model and multipliers for these right-hand sides."""
@@ -186,6 +187,7 @@ class BorderedSystem:
 
     def __init__(self, model: Floats, border: Floats, block: Floats) -> None:
         self.size = len(model)
+        self.diagonal = np.diagonal(model)
         self.model, self.border, self.block = model, border, block
         self.factor = _cholesky(model)
         self.half_border = scipy.linalg.solve_triangular(
@@ -258,6 +260,7 @@ class IterativeSystem:
         accuracy: float,
     ) -> None:
         self.size = len(plain)
+        self.diagonal = plain
         self.product, self.plain, self.border, self.block = product, plain, border, block
         self.accuracy = accuracy
         if len(block):
