@@ -75,7 +75,7 @@ def draw(random: np.random.Generator, total: int, features: int) -> tuple[Sample
     features : int
         Random features of Φ, which has the raw columns besides.
     """
-    early, late, deployed = _flights()
+    late, deployed = _flights()
     n_chosen, n_labelled, n_unlabelled = sizes(total)
     order = random.permutation(len(late.y))
     ends = np.cumsum([n_labelled, n_unlabelled, PILOT_ROWS])
@@ -132,8 +132,8 @@ class _Rows:
 
 
 @cache
-def _flights() -> tuple[_Rows, _Rows, Any]:
-    """Flights of the early and of the late months, and the model deployed after the early ones."""
+def _flights() -> tuple[_Rows, Any]:
+    """Flights of the late months, and the model deployed after the early ones."""
     data = load("flights13")
     X = raw_columns(data)
     departed = ~np.isnan(X[:, 0])
@@ -147,11 +147,9 @@ def _flights() -> tuple[_Rows, _Rows, Any]:
     centre = np.where(is_number, X[known & early].mean(axis=0), 0.0)
     scale = np.where(is_number, X[known & early].std(axis=0), 1.0)
     X = (X - centre) / scale
-    parts = [
-        _Rows(X[rows], data.y[rows].astype(np.int64)) for rows in (known & early, known & ~early)
-    ]
-    deployed = LogisticRegression(max_iter=1000).fit(parts[0].X, parts[0].y)
-    return parts[0], parts[1], deployed
+    before, after = known & early, known & ~early
+    deployed = LogisticRegression(max_iter=1000).fit(X[before], data.y[before].astype(np.int64))
+    return _Rows(X[after], data.y[after].astype(np.int64)), deployed
 
 
 def raw_columns(data: RealData) -> Floats:
