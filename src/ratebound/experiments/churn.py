@@ -30,6 +30,7 @@ from ratebound.experiments.drawing import (
     BLACK,
     BLUE,
     GREEN,
+    ORANGE,
     RED,
     Series,
     draw_level,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+SPLITS = ("train", "test")
 STEPS = 5  # of majorization, as in the paper
 BINDING_PRICE = 1e-3  # a looser bound by 0.01 lowers the objective by 1e-5: the goal binds
 WITHIN = 0.005  # of the target, as in the paper's top left panel
@@ -200,14 +202,17 @@ METHODS = {
     "deterministic": Series("proposed, deterministic", BLUE, "o"),
     "randomized": Series("proposed, randomized (expected)", RED, "s", "--"),
 }
-THRESHOLDED = Series("SVM thresholded to the recall", GREEN, "", "-.")
+SVMS = {
+    "baseline": Series("baseline: SVM thresholded to the recall", GREEN, "", "-."),
+    "svm at zero": Series("the same SVM, not thresholded", ORANGE, "", (0, (1, 1))),
+}
 TARGET = Series("churn = target", BLACK, "", ":")
 
 
 def figures(results: Results) -> dict[str, Figure]:
     """The paper's four panels: churn and error, training and test, against the target."""
     figure, axes = panels(2, 2, sharex=True, sharey="row")
-    for column, split in enumerate(("train", "test")):
+    for column, split in enumerate(SPLITS):
         where = {"train": "training", "test": "test"}[split]
         of_split = results.where(split=split)
         for row, (name, of) in enumerate((("churn", "D3"), ("error", "D1 and D2"))):
@@ -215,7 +220,8 @@ def figures(results: Results) -> dict[str, Figure]:
             for method, series in METHODS.items():
                 drawn = of_split.where(method=method)
                 draw_means(panel, drawn, series, by="target", x="target", y=name)
-            draw_level(panel, of_split.where(method="baseline").column(name), THRESHOLDED)
+            for method, series in SVMS.items():
+                draw_level(panel, of_split.where(method=method).column(name), series)
             if name == "churn":
                 targets = of_split.where(method="deterministic").values("target")
                 panel.plot(
@@ -232,45 +238,49 @@ def figures(results: Results) -> dict[str, Figure]:
 
 
 def claims(results: Results) -> list[Claim]:
-    """Hold the results against the paper's claims."""
-    targets = results.where(method="deterministic").values("target")
+    """Hold the results against the paper's claims, and against a stronger baseline."""
     return [
-        _below_baseline(
-            results, targets, "churn",
+        _no_higher(
+            results, "churn", "baseline",
             "Decisions of the proposed method churn less than the baseline's at every target, on "
             "training and on test rows",
         ),
-        _below_baseline(
-            results, targets, "error",
+        _no_higher(
+            results, "error", "baseline",
             "That costs no accuracy: they err no more than the baseline's at any target",
         ),
-        _tracks(results, targets),
-        _keeps_recall(results, targets),
+        _tracks(results),
+        _keeps_recall(results),
+        _beats_at_zero(results),
     ]  # fmt: skip
 
 
-def _below_baseline(results: Results, targets: list[float], name: str, text: str) -> Claim:
-    """Means over runs of a rate against the baseline's, at each target and on both splits."""
+def _means(results: Results, name: str) -> dict[float, float]:
+    """Of the decisions of the proposed method, at each target."""
+    ours = results.where(method="deterministic")
+    return {target: ours.where(target=target).mean(name) for target in ours.values("target")}
+
+
+def _no_higher(results: Results, name: str, other: str, text: str) -> Claim:
+    """Means over runs of a rate against another method's, at each target and on both splits."""
     parts, met = [], True
-    for split in ("train", "test"):
+    for split in SPLITS:
         there = results.where(split=split)
-        theirs = there.where(method="baseline").mean(name)
-        ours = {t: there.where(method="deterministic", target=t).mean(name) for t in targets}
+        theirs = there.where(method=other).mean(name)
+        ours = _means(there, name)
         higher = [target for target, value in ours.items() if value > theirs]
         met = met and not higher
-        part = (
-            f"{split}: {min(ours.values()):.4f} to {max(ours.values()):.4f}, baseline {theirs:.4f}"
-        )
+        part = f"{split}: {_range(ours)}, {other} {theirs:.4f}"
         if higher:
             part += f"; higher at {_listed(higher)}"
             if name == "error":
                 deployed = there.where(method="deployed").mean(name)
-                part += f" (deployed model, which no churn would repeat: {deployed:.4f})"
+                part += f" (the deployed model, which no churn repeats, {deployed:.4f})"
         parts.append(part)
     return Claim(text, met, "; ".join(parts))
 
 
-def _tracks(results: Results, targets: list[float]) -> Claim:
+def _tracks(results: Results) -> Claim:
     text = (
         f"Where the churn goal binds, the randomized rule's training churn is within {WITHIN:g} of "
         "its target"
@@ -289,16 +299,44 @@ def _tracks(results: Results, targets: list[float]) -> Claim:
     return Claim(text, bool(off.max() <= WITHIN), found)
 
 
-def _keeps_recall(results: Results, targets: list[float]) -> Claim:
+def _keeps_recall(results: Results) -> Claim:
     parts, met = [], True
-    for split in ("train", "test"):
+    for split in SPLITS:
         there = results.where(split=split)
         deployed = there.where(method="deployed").mean("recall")
-        ours = [there.where(method="deterministic", target=t).mean("recall") for t in targets]
-        met = met and min(ours) >= deployed
-        parts.append(f"{split}: at least {min(ours):.4f}, deployed model {deployed:.4f}")
+        ours = _means(there, "recall")
+        met = met and min(ours.values()) >= deployed
+        parts.append(f"{split}: {_range(ours)}, deployed model {deployed:.4f}")
     text = "Decisions of the proposed method keep the deployed model's recall at every target"
     return Claim(text, met, "; ".join(parts))
+
+
+def _beats_at_zero(results: Results) -> Claim:
+    """Whether some target has both less churn and fewer errors than the SVM left at zero."""
+    parts, met = [], True
+    for split in SPLITS:
+        there = results.where(split=split)
+        svm = there.where(method="svm at zero")
+        changed, wrong = _means(there, "churn"), _means(there, "error")
+        better = [
+            t for t in changed if changed[t] < svm.mean("churn") and wrong[t] <= svm.mean("error")
+        ]
+        met = met and bool(better)
+        parts.append(
+            f"{split}: at {_listed(better) or 'no target'} (the SVM churns "
+            f"{svm.mean('churn'):.4f}, errs {svm.mean('error'):.4f}, recall "
+            f"{svm.mean('recall'):.4f})"
+        )
+    return Claim(
+        "Beyond the paper: some target has both less churn and no more errors than the same SVM "
+        "without its threshold moved",
+        met,
+        "; ".join(parts),
+    )
+
+
+def _range(values: dict[float, float]) -> str:
+    return f"{min(values.values()):.4f} to {max(values.values()):.4f}"
 
 
 def _listed(targets: list[float]) -> str:
@@ -312,7 +350,7 @@ def tables(results: Results) -> str:
         of_method = results.where(method=method)
         for target in of_method.values("target"):
             cells = [method, f"{target:g}" if method in METHODS else ""]
-            for split in ("train", "test"):
+            for split in SPLITS:
                 drawn = of_method.where(target=target, split=split)
                 cells += [
                     f"{drawn.mean(name):.4f} ± {drawn.spread(name):.4f}"
@@ -320,7 +358,7 @@ def tables(results: Results) -> str:
                 ]
             rows.append(cells)
     header = ["method", "target"]
-    header += [f"{name}, {split}" for split in ("train", "test") for name in _RATES]
+    header += [f"{name}, {split}" for split in SPLITS for name in _RATES]
     return "## Means over runs ± standard deviation\n\n" + table(header, rows)
 
 
@@ -329,7 +367,34 @@ _RATES = ("churn (D3)", "error (D1, D2)", "recall (D2)")
 EXPERIMENT = Experiment(
     name="churn",
     title="Churn against a deployed model, at its recall",
-    about="",
+    about="""
+Errors on D1 plus false positives on D2 are minimised, while recall on D2 is at least the deployed
+model's and churn against it on D3 is at most each of ten targets. The paper's data is proprietary;
+this is flights from New York in 2013 (file `flights13_jan_sep`), positive where a flight arrives
+more than 15 minutes late.
+
+| | paper | here |
+|---|---|---|
+| rows of D1, D2, D3 | 131,840, 53,877, 68,892 | 25,890, 10,580, 13,528 |
+| split | 80 % training, 20 % test | the same |
+| D1 | active sampling | rows nearest to zero by the scores of a pilot model |
+| raw columns | 31 | 28 |
+| Φ | about 30,000 features | 528: the raw columns, 500 random Fourier features |
+| deployed model | in production | logistic regression on January to March |
+| steps of majorization | 5, from a feasible start | 5, from zero, at a price of violation |
+| convex problems | cutting planes and SDCA | interior point, to a certified gap |
+| λ, best for the baseline | 1e-7 | 1e-3, likewise of the powers of ten (`search_alpha`) |
+| runs | 10 | as below |
+
+All datasets are of April to September, a fifth of the paper's rows in the paper's proportions (the
+file has 166,826 such flights; what two cores do in minutes set the limit). Each run draws them
+anew; Φ and the deployed model stay.
+
+*Deterministic* is the sign of the score, as in the paper; *randomized* is the expected value, exact
+and not sampled. The baseline is an SVM of D1 and D2 whose threshold is moved to the deployed
+model's recall on D2. Before that it has more recall than was asked for and fewer errors on D1 and
+D2, so it is drawn without its threshold moved as well.
+""",
     runs=10,
     quick_runs=2,
     measure=measure,
