@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.svm import LinearSVC
 
+from ratebound.datasets import RealData
 from ratebound.experiments import churn, flights
-from ratebound.experiments.cuts import cut_for_coverage, cut_for_recall, hinge_relaxation, plain_svm
+from ratebound.experiments.plain_models import (
+    cut_for_coverage,
+    cut_for_recall,
+    hinge_relaxation,
+    plain_svm,
+)
 from ratebound.experiments.experiment import Results
 from ratebound.experiments.running import make_runs
 from ratebound.goals import Goals
@@ -74,18 +81,27 @@ class TestDatasets:
         with pytest.raises(ValueError, match="too few flights"):
             flights.draw(np.random.default_rng(0), 180_000, 2)
 
-    def test_one_hot_columns_are_read_back(self, data_file):
-        import csv
-        import gzip
-
-        data = flights.load("flights13")
-        X = flights.raw_columns(data)
-        with gzip.open(data_file("flights13_jan_sep.csv.gz"), "rt", newline="") as lines:
-            first = next(csv.DictReader(lines))
-        assert X[0, 0] == pytest.approx(np.log1p(float(first["dep_delay"])))
-        assert X[0, 3] == float(first["distance"])
-        assert X[0, 4] == float(first["temp"])
-        assert X[0, -3:].sum() == 1.0
+    def test_one_hot_columns_are_read_back(self):
+        table = {
+            "dep_delay": ["-3", ""], "sched_dep_time": ["630", "1800"], "distance": ["100", "200"],
+            "temp": ["40.5", "41"], "wind_speed": ["1", "2"], "precip": ["0", "0.1"],
+            "pressure": ["1000", ""], "visib": ["9", "10"], "carrier": ["UA", "AA"],
+            "origin": ["JFK", "JFK"],
+        }  # fmt: skip
+        columns, names = [], []
+        for attribute, values in table.items():
+            for value in sorted(set(values)):
+                columns.append([float(v == value) for v in values])
+                names.append(f"{attribute}={value}")
+        X = sp.csr_matrix(np.array(columns).T)
+        data = RealData("two flights", X, np.ones(2), np.empty(2, dtype=[]), tuple(names))
+        found = flights.raw_columns(data)
+        # the delay's logarithm, the angle of the hour, numbers, then AA, UA, JFK
+        angle = 2 * np.pi * 6.5 / 24
+        first = [-np.log(4), np.sin(angle), np.cos(angle), 100, 40.5, 1, 0, 1000, 9, 0, 1, 1]
+        np.testing.assert_allclose(found[0], first)
+        second = [np.nan, -1, 0, 200, 41, 2, 0.1, np.nan, 10, 1, 0, 1]
+        np.testing.assert_allclose(found[1], second, atol=1e-12)
 
 
 class TestMeasuring:

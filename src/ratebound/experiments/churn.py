@@ -25,7 +25,6 @@ from ratebound import (
     false_positive_rate,
     recall,
 )
-from ratebound.experiments.cuts import cut_for_recall, plain_svm
 from ratebound.experiments.drawing import (
     BLACK,
     BLUE,
@@ -41,6 +40,7 @@ from ratebound.experiments.drawing import (
 )
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
 from ratebound.experiments.flights import Samples, draw
+from ratebound.experiments.plain_models import cut_for_recall, plain_svm
 from ratebound.experiments.writing import table
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ratebound import Goals, RateBoundSVC, error_rate, positive_rate
-from ratebound.experiments.cuts import cut_for_coverage, plain_svm
 from ratebound.experiments.drawing import (
     BLACK,
     BLUE,
@@ -24,6 +23,7 @@ from ratebound.experiments.drawing import (
 )
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
 from ratebound.experiments.fairness import split
+from ratebound.experiments.plain_models import ALPHA, cut_for_coverage, plain_svm
 from ratebound.experiments.writing import table
 
 if TYPE_CHECKING:
@@ -36,10 +36,12 @@ QUICK_COVERAGES = (0.05, 0.15)
 def measure(run: int, quick: bool) -> list[Record]:
     """All methods at all coverages, on the official split for run 0, else on a random one."""
     train, test = split(run, quick)
-    svm = plain_svm(train.X, train.y, 1.0 / len(train.y))
+    alpha = ALPHA / len(train.y)
+    svm = plain_svm(train.X, train.y, alpha)
     records: list[Record] = []
     for asked in QUICK_COVERAGES if quick else COVERAGES:
-        clf = RateBoundSVC(Goals(error_rate(), [positive_rate() <= asked])).fit(train.X, train.y)
+        goals = Goals(error_rate(), [positive_rate() <= asked])
+        clf = RateBoundSVC(goals, alpha=alpha).fit(train.X, train.y)
         # raised where needed, never lowered: at zero it errs least
         cut = max(cut_for_coverage(svm.decision_function(train.X), asked), 0.0)
         for name, rows in (("train", train), ("test", test)):
@@ -140,10 +142,10 @@ EXPERIMENT = Experiment(
     about="""
 Only so many can be contacted, shown or audited: the share of positive decisions is bounded, and
 errors are minimised under that bound (Adult, all rows; run 0 is the official split, the others
-random ones of the same size; α = 1/n). The proposed method is taken as it comes: the deterministic
-rule is repaired to keep the bound on the training rows. Against it stands a plain SVM whose
-threshold is raised as far as its training coverage needs. The paper names the goal and has no
-experiment on it.
+random ones of the same size; α = 30/n for both, chosen on run 1 from 1/n, 10/n, 30/n and 100/n with
+an eye on both). The proposed method is taken as it comes: the deterministic rule is repaired to
+keep the bound on the training rows. Against it stands a plain SVM whose threshold is raised as far
+as its training coverage needs. The paper names the goal and has no experiment on it.
 """,
     runs=10,
     quick_runs=2,
