@@ -210,8 +210,8 @@ def figure(results: Results, name: str) -> Figure:
 def draw_errors(panel: Axes, results: Results) -> None:
     """Draw test error against observed test ratio."""
     for series, name, kind in (
-        (THRESHOLDED, PROPOSED, ""),
         (RANDOMIZED, PROPOSED, "_expected"),
+        (THRESHOLDED, PROPOSED, ""),
         (BASELINE, ZAFAR, ""),
     ):
         draw_means(
@@ -230,7 +230,7 @@ def draw_errors(panel: Axes, results: Results) -> None:
 def draw_ratios(panel: Axes, results: Results) -> None:
     """Draw observed test ratios against the ratio asked for."""
     proposed = results.where(series=PROPOSED)
-    for series, kind in ((THRESHOLDED, ""), (RANDOMIZED, "_expected")):
+    for series, kind in ((RANDOMIZED, "_expected"), (THRESHOLDED, "")):
         draw_means(panel, proposed, series, by="bound", x="bound", y=f"test_ratio{kind}")
     asked = proposed.values("bound")
     panel.plot(asked, asked, color=BLACK, linestyle=":", label="as asked for")
@@ -239,7 +239,7 @@ def draw_ratios(panel: Axes, results: Results) -> None:
         panel,
         title="Ratio observed against ratio asked for",
         x="ratio asked for, 1/κ",
-        y="observed test ratio, men / women",
+        y="observed test ratio",
     )
 
 
@@ -258,7 +258,7 @@ def claims(results: Results) -> list[Claim]:
             lambda of: no_higher(of, "test"),
         ),
         (
-            "The same on the training rows, of which the paper does not speak",
+            "The same on the training rows (of which the paper does not speak)",
             lambda of: no_higher(of, "train"),
         ),
         (
@@ -286,34 +286,48 @@ def claims(results: Results) -> list[Claim]:
     return found
 
 
-def curve(results: Results, part: str, kind: str = "") -> NDArray[np.float64]:
-    """Mean ratio and mean error at each bound, by rising ratio."""
+def means(results: Results, part: str) -> NDArray[np.float64]:
+    """Mean ratio and mean error at each bound: two rows."""
     points = [results.where(bound=bound) for bound in results.values("bound")]
-    means = [(p.mean(f"{part}_ratio{kind}"), p.mean(f"{part}_error{kind}")) for p in points]
-    return np.array(sorted(means))
+    return np.array([[p.mean(f"{part}_{of}") for p in points] for of in ("ratio", "error")])
+
+
+def excess(results: Results, part: str) -> NDArray[np.float64]:
+    """By how much the proposed mean error is above that of Zafar et al., at the ratio of each c.
+
+    The proposed curve is interpolated linearly between its two points beside that ratio; beyond
+    its ends, its end counts.
+    """
+    ratios, errors = means(results.where(series=PROPOSED), part)
+    order = np.argsort(ratios)
+    asked, achieved = means(results.where(series=ZAFAR), part)
+    return np.asarray(np.interp(asked, ratios[order], errors[order]) - achieved)
 
 
 def no_higher(results: Results, part: str) -> Finding:
-    """Compare along the ratio: the proposed curve is interpolated at the baseline's ratios."""
-    proposed = curve(results.where(series=PROPOSED), part)
-    baseline = curve(results.where(series=ZAFAR), part)
-    ratios, errors = baseline.T
-    excess = np.interp(ratios, *proposed.T) - errors
-    worst, best = int(np.argmax(excess)), int(np.argmin(excess))
-    met = bool(np.all(excess <= 0))
-    return met, (
-        f"no higher at {np.sum(excess <= 0)} of {len(ratios)} ratios from {ratios[0]:.2f} to "
-        f"{ratios[-1]:.2f}; proposed minus Zafar et al. from {100 * excess[best]:+.2f} points of "
-        f"percent (at {ratios[best]:.2f}) to {100 * excess[worst]:+.2f} (at {ratios[worst]:.2f}, "
-        f"{errors[worst] + excess[worst]:.4f} against {errors[worst]:.4f})"
+    """Compare mean errors along the ratio; the standard error is of the same, run by run."""
+    ratios, _ = means(results.where(series=ZAFAR), part)
+    above = 100 * excess(results, part)
+    runs = [results.where(run=run) for run in results.values("run")]
+    said = [f"{value:+.2f}" for value in above]
+    if len(runs) > 1:
+        by_run = 100 * np.array([excess(one, part) for one in runs])
+        error = np.std(by_run, axis=0, ddof=1) / np.sqrt(len(runs))
+        said = [f"{value} ± {e:.2f}" for value, e in zip(said, error, strict=True)]
+    worst, best = int(np.argmax(above)), int(np.argmin(above))
+    return bool(np.all(above <= 0)), (
+        f"no higher at {np.sum(above <= 0)} of {len(ratios)} ratios from {ratios.min():.2f} to "
+        f"{ratios.max():.2f}; proposed minus Zafar et al., in percentage points: between "
+        f"{said[best]} (at {ratios[best]:.2f}) and {said[worst]} (at {ratios[worst]:.2f})"
     )
 
 
 def reaches(results: Results) -> Finding:
     """Compare the lowest mean test ratios."""
-    proposed, baseline = (curve(results.where(series=s), "test") for s in (PROPOSED, ZAFAR))
-    met = bool(proposed[0, 0] <= 1.05 < baseline[0, 0])
-    return met, f"lowest: {proposed[0, 0]:.3f} proposed, {baseline[0, 0]:.3f} Zafar et al."
+    proposed, baseline = (
+        float(means(results.where(series=series), "test")[0].min()) for series in (PROPOSED, ZAFAR)
+    )
+    return proposed <= 1.05 < baseline, f"{proposed:.3f} proposed, {baseline:.3f} Zafar et al."
 
 
 def tracks(results: Results) -> Finding:
@@ -365,7 +379,38 @@ def tables(results: Results) -> str:
 
 
 ABOUT = """
-TODO
+The fairness experiment of Goh et al. (2016), Figure 2. Adult in the a9a encoding, 123 binary
+features; positive is an income above 50,000 dollars. Run 0 is the official split, every other run a
+random one of all 48,842 rows, of the same sizes: 32,561 to train on and 16,281 to test with.
+
+- **Proposed**: as few errors as possible, subject to men's positive rate <= women's / κ, for 21
+  values of 1/κ from 1 to 3.5. The ramp loss, majorized from the all-zeros start until the relative
+  decrease is below 1e-4; decisions either thresholded at zero, or randomized (expected values,
+  computed exactly and not drawn).
+- **Zafar et al.**: one support vector machine with |<w, x̄>| <= c, for 11 values of c from 0 to 0.6;
+  x̄ is the difference of the mean rows of men and women.
+- **Unconstrained SVM**: the same machine without c.
+
+The *ratio* is the positive rate of men over that of women, 1 where they are equal. There is one
+figure without a bias, as in the paper, and one with; α = 1/n in both, as in the paper, for all
+series. The third, beyond the paper, has α = 30/n, again for all series. (That factor was chosen
+among 1, 3, 10, 30, 100 and 300, by the proposed method's error at 1/κ = 2 in five-fold
+cross-validation on the training rows of the official split: 0.1559, against 0.1562 at 1/n. Test
+rows of random splits are among these rows.)
+
+What differs from the paper: its baseline is printed as <w, x̄> <= c, one-sided, and solved
+two-sided, as here; each convex problem is solved to a certificate, where the paper searches over
+one multiplier with LIBLINEAR; its number of runs is 100, of which it does not say how they differ.
+
+How errors are compared at equal ratio: points of all runs at the same 1/κ or c are averaged, ratio
+and error each. At each mean ratio of Zafar et al., the proposed mean error is interpolated linearly
+between the two neighbouring points of its curve. ± is the standard error of the difference, taken
+run by run. A goal counts as binding where its multiplier is above 0.001.
+
+Where the first claim is not met at α = 1/n, it is for want of regularisation and not of a better
+optimum: on the training rows the proposed method's error is lower at every ratio. The ramp loss
+follows the training rows more closely than the hinge loss of the baseline does at the same α, and
+part of that does not carry over to new rows. The third figure shows how much of it α makes good.
 """
 
 EXPERIMENT = Experiment(

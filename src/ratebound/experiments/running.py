@@ -94,9 +94,15 @@ def claim_folder(experiment: Experiment, folder: Path, quick: bool) -> None:
     if there is None and folder.is_dir() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds something else than runs of an experiment: {remedy}")
     if there not in (None, settings):
-        raise ValueError(f"{folder} holds runs of {there}, not of {settings}: {remedy}")
+        raise ValueError(
+            f"{folder} holds runs of {_said(there)}, not of {_said(settings)}: {remedy}"
+        )
     (folder / "runs").mkdir(parents=True, exist_ok=True)
     write_whole(folder / SETTINGS, json.dumps(settings, indent=2) + "\n")
+
+
+def _said(settings: dict[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _made(
