@@ -9,13 +9,13 @@ from sklearn.svm import LinearSVC
 
 from ratebound.datasets import RealData
 from ratebound.experiments import churn, flights
+from ratebound.experiments.experiment import Results
 from ratebound.experiments.plain_models import (
     cut_for_coverage,
     cut_for_recall,
     hinge_relaxation,
     plain_svm,
 )
-from ratebound.experiments.experiment import Results
 from ratebound.experiments.running import make_runs
 from ratebound.goals import Goals
 from ratebound.rates import false_positive_rate, recall

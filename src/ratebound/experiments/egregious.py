@@ -59,7 +59,9 @@ def measure(run: int, quick: bool) -> list[Record]:
     records: list[Record] = []
 
     def record(method: str, value: float, model: RateBoundSVC) -> None:
-        rows = {"train": train, "test": test, "golden": golden, "held_out": held_out}
+        rows: dict[str, Rows | Golden] = {
+            "train": train, "test": test, "golden": golden, "held_out": held_out
+        }  # fmt: skip
         measured = {f"{name}_error": _error(model, part) for name, part in rows.items()}
         records.append({"method": method, "value": value, **measured})
 
@@ -125,17 +127,21 @@ PLAIN = Series("plain SVM, without golden rows", GREEN, "^", "")
 
 
 def figures(results: Results) -> dict[str, Figure]:
-    """Test error against what is wrong of the golden rows, trained on and held out."""
+    """Test errors above the plain SVM's of the same run, against what is wrong of golden rows."""
     figure, axes = panels(1, 2, sharey=True)
+    plain = results.where(method="plain")
+    compared = Results(
+        {**r, "more": float(r["test_error"]) - plain.where(run=r["run"]).mean("test_error")}
+        for r in results
+    )
     for panel, name, title in zip(
         axes[0], ("golden_error", "held_out_error"), ("trained on", "held out"), strict=True
     ):
         for method, series in (("proposed", PROPOSED), ("weighted", WEIGHTED), ("plain", PLAIN)):
-            drawn = results.where(method=method)
-            draw_means(panel, drawn, series, by="value", x=name, y="test_error")
+            draw_means(panel, compared.where(method=method), series, by="value", x=name, y="more")
         titled(
             panel, title=f"golden rows, {title}", x="share of them wrong",
-            y="test error rate" if title == "trained on" else "",
+            y="test error rate above the plain SVM's" if name == "golden_error" else "",
         )  # fmt: skip
         panel.set_xlim(left=-0.005)
     legend_below(figure, axes, columns=3)
@@ -150,8 +156,12 @@ def claims(results: Results) -> list[Claim]:
     cost = strictest.mean("test_error") - plain.mean("test_error")
     wrong = plain.column("golden_error")
     fewer = strictest.mean("held_out_error") <= plain.mean("held_out_error")
-    weight = max(results.where(method="weighted").values("value"))
-    heaviest = results.where(method="weighted", value=weight)
+    weighted = results.where(method="weighted")
+    right = [
+        weight
+        for weight in weighted.values("value")
+        if weighted.where(value=weight).mean("golden_error") == 0
+    ]
     return [
         Claim(
             "Every golden row is right where that is asked for, and no fit has more wrong than it "
@@ -176,13 +186,18 @@ def claims(results: Results) -> list[Claim]:
             f"wrong of them {strictest.mean('held_out_error'):.1%}, plain "
             f"{plain.mean('held_out_error'):.1%}",
         ),
-        Claim(
-            f"To weight golden rows {weight:g} times does not get all of them right in every run",
-            bool(np.any(heaviest.column("golden_error") > 0)),
-            f"wrong of them {heaviest.mean('golden_error'):.1%}, at a test error of "
-            f"{heaviest.mean('test_error'):.4f}",
-        ),
+        _against_weights(strictest.mean("test_error"), weighted, right),
     ]
+
+
+def _against_weights(ours: float, weighted: Results, right: list[float]) -> Claim:
+    """Whether weights that have every golden row right cost as many errors, if there are any."""
+    text = "Weights that get all golden rows right, found by trial, cost no fewer test errors"
+    if not right:
+        return Claim(text, True, "no weight tried gets all of them right")
+    lightest = weighted.where(value=min(right)).mean("test_error")
+    found = f"test error {lightest:.4f} at weight {min(right):g}, proposed {ours:.4f}"
+    return Claim(text, ours <= lightest, found)
 
 
 def tables(results: Results) -> str:

@@ -19,8 +19,8 @@ from ratebound.experiments.fairness import ToTheEnd
 Floats = NDArray[np.float64]
 
 #: alpha of the smaller experiments on Adult, for all methods: 30 over the number of training rows.
-#: At the paper's 1/n the ramp, which gives up rows that the hinge must still heed, fits its training
-#: rows at the expense of test rows; to the plain SVM it makes next to no difference.
+#: At the paper's 1/n the ramp, which gives up rows that a hinge must heed, fits training rows at
+#: the expense of test rows; to the plain SVM it makes next to no difference.
 ALPHA = 30.0
 GAP = 1e-4  # certified, of the one convex problem
 
@@ -55,7 +55,8 @@ def hinge_relaxation(
     )
     with warnings.catch_warnings():  # one step is all that is asked for
         warnings.simplefilter("ignore", ConvergenceWarning)
-        return svc.fit(X, y, sample_weight=sample_weight)
+        svc.fit(X, y, sample_weight=sample_weight)
+    return svc
 
 
 def plain_svm(
