@@ -111,15 +111,18 @@ def _made(
     """Yield each run with its records and seconds, in the order in which they are done."""
     import joblib
 
-    # one core a run: threads of BLAS or of our own would only fight over cores
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-        yield from parallel(joblib.delayed(_one)(experiment, run, quick) for run in runs)
+        yield from parallel(joblib.delayed(_one)(experiment, run, quick, jobs > 1) for run in runs)
 
 
-def _one(experiment: Experiment, run: int, quick: bool) -> tuple[int, list[Record], float]:
+def _one(
+    experiment: Experiment, run: int, quick: bool, in_worker: bool
+) -> tuple[int, list[Record], float]:
     from threadpoolctl import threadpool_limits
 
+    if in_worker:  # one core a run: threads would only fight over cores
+        os.environ["LOKY_MAX_CPU_COUNT"] = "1"  # which joblib.cpu_count() answers from now on
     began = time.perf_counter()
     with threadpool_limits(1):
         records = experiment.measure(run, quick)
