@@ -194,8 +194,15 @@ class TestClaims:
         less, cost, tracks, recalled, beyond = churn.claims(Results(made_up(ours)))
         assert (less.met, cost.met, tracks.met, recalled.met) == (False, False, True, False)
         assert "higher at 0.02" in less.found
+        assert "ask for no less" not in less.found  # 0.02 is below the baseline's 0.04
         assert "higher at 0.01 (the deployed model, which no churn repeats, 0.2500)" in cost.found
         assert beyond.met  # 0.041 is less than 0.05, at as many errors
+
+    def test_targets_above_the_baselines_churn_are_named(self):
+        ours = {0.01: {"churn": 0.01}, 0.05: {"churn": 0.045}}
+        less = churn.claims(Results(made_up(ours)))[0]
+        assert less.met is False
+        assert "higher at 0.05 (which ask for no less than the baseline has)" in less.found
 
     def test_tracking_is_of_binding_goals(self):
         ours = {0.01: {"churn": 0.01}}

@@ -285,6 +285,8 @@ def _no_higher(results: Results, name: str, other: str, text: str) -> Claim:
         part = f"{split}: {_range(ours)}, {other} {theirs:.4f}"
         if higher:
             part += f"; higher at {_listed(higher)}"
+            if name == "churn" and min(higher) > theirs:
+                part += " (which ask for no less than the baseline has)"
             if name == "error":
                 deployed = there.where(method="deployed").mean(name)
                 part += f" (the deployed model, which no churn repeats, {deployed:.4f})"
