@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 #: Modules of this package by the name of their experiment; imported when they are asked for.
 _MODULES = {
     "fairness": "fairness",
+    "churn": "churn",
+    "coverage": "coverage",
+    "neyman-pearson": "neyman_pearson",
+    "egregious": "egregious",
 }
 
 NAMES = tuple(_MODULES)
