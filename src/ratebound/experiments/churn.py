@@ -72,7 +72,8 @@ class Size:
     targets: tuple[float, ...]
 
 
-FULL = Size(50_000, 500, tuple(round(0.005 * k, 3) for k in range(1, 11)))
+# up to a little below the churn of the baseline, beyond which a target would ask for nothing
+FULL = Size(50_000, 500, tuple(round(0.0035 * k, 4) for k in range(1, 11)))
 QUICK = Size(5_000, 60, (0.01, 0.03, 0.05))
 
 #: Of a mapped matrix, the probability of a positive decision for each row.
