@@ -427,7 +427,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         for _ in range(1, self.n_starts):
             if best.stopped:
                 break
-            coef = _random_model(problem.rows, random)
+            coef = random_model(problem.rows, random)
             start = Start(coef, 0.0, np.zeros(len(problem.bound)))
             fit = majorization.run(problem, start, on_step=self._on_step, deadline=deadline)
             if fit.better_than(best, self.tol):
@@ -508,7 +508,7 @@ RateBoundSVC.__signature__ = inspect.signature(RateBoundSVC.__init__).replace(
 )
 
 
-def _random_model(rows: Rows, random: np.random.RandomState) -> Floats:
+def random_model(rows: Rows, random: np.random.RandomState) -> Floats:
     """A random direction with scores of the size at which the ramp bends."""
     from ratebound.rows.kernel import KernelRows
 
