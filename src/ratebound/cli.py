@@ -1,4 +1,4 @@
-"""The command ``ratebound``; ``ratebound demo`` trains under goals before the reader's eyes.
+"""The command ``ratebound``: demonstrations, and the paper's experiments.
 
 What a command needs is imported when it runs, so that ``ratebound --version`` answers at once.
 """
@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-import warnings
-from collections.abc import Callable, Sequence
-from textwrap import fill, indent
-from typing import Any
+from collections.abc import Sequence
+from pathlib import Path
 
 from ratebound import __version__
 
 _EXIT_BAD_INPUT = 2
-_MALIGNANT, _BENIGN = "malignant", "benign"
+_EXIT_INTERRUPTED = 130  # what shells say of a command that Ctrl-C ended
+_DEMO_DATA = ("breast-cancer", "adult")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,18 +28,54 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        Exit status: 0, or 2 where something that was asked for cannot be had.
+        Exit status: 0, 2 where something that was asked for cannot be had, 130 after Ctrl-C.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal may not know every sign that is printed
             stream.reconfigure(errors="replace")
     given = _parser().parse_args(arguments)
     try:
-        _DEMOS[given.data](given.seed)
-    except (OSError, ValueError) as error:
-        print(f"ratebound: {error}", file=sys.stderr)
-        return _EXIT_BAD_INPUT
+        return int(given.command(given))
+    except (OSError, ValueError, ImportError) as error:
+        return _say_why(error)
+    except KeyboardInterrupt:
+        print("\nratebound: interrupted", file=sys.stderr)
+        return _EXIT_INTERRUPTED
+
+
+def _say_why(error: Exception) -> int:
+    print(f"ratebound: {error}", file=sys.stderr)
+    return _EXIT_BAD_INPUT
+
+
+def _demo(given: argparse.Namespace) -> int:
+    from ratebound.demos import DEMOS
+
+    DEMOS[given.data](given.seed)
     return 0
+
+
+def _reproduce(given: argparse.Namespace) -> int:
+    from ratebound.experiments import NAMES, load
+    from ratebound.experiments.drawing import need_matplotlib
+    from ratebound.experiments.writing import reproduce
+
+    need_matplotlib()
+    status = 0
+    for name in NAMES if given.name == "all" else (given.name,):
+        folder = _folder(given, name)
+        try:
+            print(f"{name}: results go to {folder}", file=sys.stderr)
+            reproduce(load(name), folder, runs=given.runs, quick=given.quick, jobs=given.jobs)
+        except (OSError, ValueError, ImportError) as error:  # the others may go well
+            status = _say_why(error)
+    return status
+
+
+def _folder(given: argparse.Namespace, name: str) -> Path:
+    if given.out is not None:
+        return given.out / name if given.name == "all" else Path(given.out)
+    return Path("reproduced") / (f"{name}-quick" if given.quick else name)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -49,15 +84,22 @@ def _parser() -> argparse.ArgumentParser:
         description="Train binary classifiers that must meet goals stated as rates on datasets.",
     )
     parser.add_argument("--version", action="version", version=f"ratebound {__version__}")
-    commands = parser.add_subparsers(title="commands", required=True, metavar="{demo}")
+    commands = parser.add_subparsers(title="commands", required=True, metavar="{demo,reproduce}")
+    _add_demo(commands)
+    _add_reproduce(commands)
+    return parser
+
+
+def _add_demo(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     demo = commands.add_parser(
         "demo",
         help="train a classifier under goals on real data, in a few seconds",
         description="Train a classifier under goals on real data and print what comes of it.",
     )
+    demo.set_defaults(command=_demo)
     demo.add_argument(
         "--data",
-        choices=tuple(_DEMOS),
+        choices=_DEMO_DATA,
         default="breast-cancer",
         help="breast-cancer (default): recall, churn and coverage, on data that scikit-learn "
         "bundles; adult: the 80%% rule, on data that is downloaded where it is not at hand",
@@ -68,7 +110,37 @@ def _parser() -> argparse.ArgumentParser:
         default=0,
         help="of the random split of breast-cancer (default 0); adult comes split",
     )
-    return parser
+
+
+def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    from ratebound.experiments import NAMES
+
+    reproduce = commands.add_parser(
+        "reproduce",
+        help="make an experiment of the paper, or one beyond it, and hold it against its claims",
+        description="Make the runs of an experiment, and write every run as CSV, figures as PNG "
+        "and SVG, and a summary that says which claims were met. A command that was ended goes on "
+        "where it was when it is given again.",
+    )
+    reproduce.set_defaults(command=_reproduce)
+    reproduce.add_argument(
+        "name", choices=(*NAMES, "all"), metavar="NAME", help=f"{', '.join(NAMES)}, or all"
+    )
+    reproduce.add_argument(
+        "--runs", type=_positive, help="how many runs; by default what the experiment says"
+    )
+    reproduce.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="folder for what comes out (default: reproduced/NAME); with all, one in it for each",
+    )
+    reproduce.add_argument(
+        "--quick", action="store_true", help="few rows, points and runs: does it work at all?"
+    )
+    reproduce.add_argument(
+        "--jobs", type=_positive, help="runs at a time (default: the number of cores)"
+    )
 
 
 def _seed(text: str) -> int:
@@ -78,201 +150,12 @@ def _seed(text: str) -> int:
     return seed
 
 
-# --- breast-cancer: a successor for a deployed model ----------------------------------------------
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be at least 1, not {number}")
+    return number
 
 
-def _demo_breast_cancer(seed: int) -> None:
-    _title("The data")
-    _say(
-        "569 tumours, 30 measurements of each, from scikit-learn (breast cancer, Wisconsin). "
-        "A positive decision says: malignant."
-    )
-
-    import numpy as np
-    from sklearn.datasets import load_breast_cancer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import train_test_split
-    from sklearn.preprocessing import StandardScaler
-
-    from ratebound import (
-        Dataset,
-        Goals,
-        RateBoundSVC,
-        churn,
-        error_rate,
-        positive_rate,
-        recall,
-    )
-
-    bunch = load_breast_cancer()
-    y = np.where(bunch.target == 0, _MALIGNANT, _BENIGN)
-    rest = np.arange(len(y))
-    parts = {}
-    for name, size in {"early": 80, "train": 150, "audit": 120, "traffic": 100}.items():
-        parts[name], rest = train_test_split(
-            rest, train_size=size, stratify=y[rest], random_state=seed
-        )
-    known = np.concatenate([parts["early"], parts["train"]])
-    X = StandardScaler().fit(bunch.data[known]).transform(bunch.data)
-    early, train, audit, traffic, test = *(X[rows] for rows in parts.values()), X[rest]
-    y_early, y_train, y_audit = y[parts["early"]], y[parts["train"]], y[parts["audit"]]
-    _say(
-        f"They are split at random into {len(early)} early rows, {len(train)} to train on, "
-        f"{len(audit)} audited ones, {len(traffic)} of traffic whose labels nobody looks at, and "
-        f"{len(test)} that are kept aside."
-    )
-
-    _title("A deployed model")
-    deployed = LogisticRegression(C=0.05).fit(early, y_early)
-    found = float(np.mean(deployed.predict(audit[y_audit == _MALIGNANT]) == _MALIGNANT))
-    _say(
-        f"A logistic regression, trained on the early rows. It finds {found:.1%} of the malignant "
-        "tumours among the audited ones. People rely on its decisions, so its successor should "
-        "change only a few of them, find at least 97 % of the audited tumours, and not do so by "
-        "flagging everybody."
-    )
-
-    _title("Goals for its successor")
-    goals = Goals(
-        minimize=error_rate(),
-        subject_to=[
-            recall(on="audit") >= 0.97,
-            churn(on="traffic") <= 0.06,
-            positive_rate(on="traffic") <= 0.4,
-        ],
-        pos_label=_MALIGNANT,
-    )
-    print(indent(str(goals), "  "))
-
-    _title("Training")
-    _say("The first run on a machine compiles for a few seconds.")
-    successor = _fit(
-        RateBoundSVC(goals, verbose=1),
-        train,
-        y_train,
-        datasets={
-            "audit": Dataset(audit, y_audit),
-            "traffic": Dataset(traffic, baseline=deployed.predict(traffic)),
-        },
-    )
-
-    _title("Report")
-    print(successor.report_)
-
-    _title("On the rows kept aside")
-    held_out = {
-        "audit": Dataset(test, y[rest]),
-        "traffic": Dataset(test, baseline=deployed.predict(test)),
-    }
-    after = goals.evaluate(successor, test, y[rest], datasets=held_out)
-    before = goals.evaluate(deployed, test, y[rest], datasets=held_out)
-    print(after)
-    _say(
-        f"The deployed model finds {before.goals[0].strict:.1%} of the malignant tumours among "
-        f"these rows, with an error rate of {before.objective_strict:.1%}; its successor finds "
-        f"{after.goals[0].strict:.1%}, with an error rate of {after.objective_strict:.1%}."
-    )
-    _say_what_held_out_means(after.met)
-
-    _title("What to try next")
-    _say("- Another split: ratebound demo --seed 1")
-    _say("- The 80 % rule on census data: ratebound demo --data adult")
-    _say(
-        '- Your own data: RateBoundSVC(goals).fit(X, y, datasets={"audit": Dataset(X2, y2), ...}); '
-        "the README has 15 lines to start from, and docs/goals.md lists every rate."
-    )
-    _say("- Any classifier you have: goals.evaluate(model, X, y, datasets=...) prints its report.")
-
-
-# --- adult: the 80 % rule -------------------------------------------------------------------------
-
-
-def _demo_adult(seed: int) -> None:
-    _title("The data")
-
-    import numpy as np
-    from sklearn.linear_model import LogisticRegression
-
-    from ratebound import Goals, RateBoundSVC, error_rate, positive_rate
-    from ratebound.datasets import load
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of tries that failed; the error says what to do
-        adult = load("adult")
-    test = adult.test
-    assert test is not None
-    _say(
-        f"Adult: {len(adult.y)} people of a census to train on and {len(test.y)} to test with. "
-        "A positive decision says: earns more than 50,000 dollars a year."
-    )
-    rates = {sex: np.mean(adult.y[adult.columns["sex"] == sex] == 1) for sex in ("Female", "Male")}
-    _say(f"That is true of {rates['Female']:.1%} of the women and {rates['Male']:.1%} of the men.")
-
-    _title("The goal: the 80 % rule")
-    goals = Goals(error_rate(), [positive_rate(by="sex").ratio() >= 0.8])
-    print(indent(str(goals), "  "))
-    _say(
-        "Women are to get positive decisions at no less than 80 % of the rate of men, and men "
-        "at no less than 80 % of the rate of women."
-    )
-
-    _title("A logistic regression without the goal, on the test rows")
-    plain = LogisticRegression(max_iter=1000).fit(adult.X, adult.y)
-    before = goals.evaluate(plain, test.X, test.y, columns=test.columns)
-    print(before)
-
-    _title("Training with the goal")
-    _say("The first run on a machine compiles for a few seconds.")
-    fair = _fit(RateBoundSVC(goals, verbose=1), adult.X, adult.y, columns=adult.columns)
-
-    _title("Report")
-    print(fair.report_)
-
-    _title("On the test rows")
-    after = goals.evaluate(fair, test.X, test.y, columns=test.columns)
-    print(after)
-    _say(
-        f"The ratio of the two rates is {after.goals[0].strict:.2f}, and was "
-        f"{before.goals[0].strict:.2f} without the goal. The error rate is "
-        f"{after.objective_strict:.1%}, and was {before.objective_strict:.1%}."
-    )
-    _say_what_held_out_means(after.met)
-
-    _title("What to try next")
-    _say("- Equal recall instead: Goals(error_rate(), [recall(by='sex').gap() <= 0.02])")
-    _say("- Several columns: positive_rate(by=['sex', 'age']).ratio() >= 0.5")
-    _say("- Goals on several datasets: ratebound demo")
-
-
-# --- what both share ------------------------------------------------------------------------------
-
-
-def _fit(classifier: Any, X: Any, y: Any, **given: Any) -> Any:
-    """Fit without the warning about goals missed: the report that follows says so too."""
-    from sklearn.exceptions import ConvergenceWarning
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        return classifier.fit(X, y, **given)
-
-
-def _say_what_held_out_means(met: bool) -> None:
-    here = "they are met" if met else "not all are met"
-    _say(
-        "Goals hold on the data they were trained on. On new rows rates differ by chance, the more "
-        f"the fewer rows there are; here {here}. A bound with some room to spare helps."
-    )
-
-
-def _title(text: str) -> None:
-    print(f"\n{text}\n{'=' * len(text)}", flush=True)
-
-
-def _say(text: str) -> None:
-    print(fill(text, 100, subsequent_indent="  " if text.startswith("- ") else ""), flush=True)
-
-
-_DEMOS: dict[str, Callable[[int], None]] = {
-    "breast-cancer": _demo_breast_cancer,
-    "adult": _demo_adult,
-}
+if __name__ == "__main__":
+    sys.exit(main())
