@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from ratebound.experiments.experiment import Experiment
 
 #: Modules of this package by the name of their experiment; imported when they are asked for.
-_MODULES: dict[str, str] = {}
+_MODULES: dict[str, str] = {
+    "starts": "starts",
+    "alphas": "alphas",
+    "repair": "repair",
+    "sizes": "sizes",
+}
 
 NAMES = tuple(_MODULES)
 """Names that ``load`` knows, in the order in which ``reproduce all`` takes them."""

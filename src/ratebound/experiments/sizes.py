@@ -102,10 +102,13 @@ def figures(results: Results) -> dict[str, Figure]:
         sizes = np.array(those.values("size"))
         chance = np.array([those.where(size=size).mean("chance") for size in sizes])
         panel.fill_between(
-            sizes, -chance, chance, color="0.85", linewidth=0, label="± one binomial standard error"
+            sizes,
+            -chance,
+            chance,
+            color="0.85",
+            linewidth=0,
+            label="± one binomial standard error, ~ 1/√n",
         )
-        scale = np.median(chance * np.sqrt(sizes))
-        panel.plot(sizes, scale / np.sqrt(sizes), "--", color="0.4", label="~ 1/√(training rows)")
         panel.axhline(0, color="black", linewidth=0.8)
         for column, style, label in (
             ("test_excess", STYLES[1], "held-out rows (mean, standard deviation over runs)"),

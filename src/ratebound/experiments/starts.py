@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 TRAINING_ROWS, HELD_OUT_ROWS = 4000, 20000
 RESTARTS = 20
 LARGEST_ALPHA, ALPHAS = 1e3, 7  # of the annealing: the first, as a multiple of the last; how many
+TICKS = (0.3, 1, 3, 10, 30)
 MARGIN = 1e-3  # differences of rates that nobody would mind
 QUICK = {"rows": 300, "restarts": 2, "cases": 2}
 
@@ -181,7 +182,7 @@ def figures(results: Results) -> dict[str, Figure]:
     starts = [start for start in STARTS if start != "zero"]
     for k, start in enumerate(starts):
         style = replace(STYLES[k], label=start)
-        heights = np.arange(len(names)) + 0.16 * (1.5 - k)
+        heights = np.arange(len(names)) + 0.16 * (k - 1.5)
         for panel, (column, _) in zip(axes[0], _COLUMNS, strict=False):
             found = [_against_zero(results, start, column, dataset=name) for name in names]
             panel.errorbar(
@@ -200,6 +201,8 @@ def figures(results: Results) -> dict[str, Figure]:
         titled(panel, title=title, x="difference to zero, % points")
     axes[0, 3].axvline(1, color="black", linewidth=0.8)
     axes[0, 3].set_xscale("log")
+    axes[0, 3].set_xticks(TICKS, [f"{tick:g}" for tick in TICKS])
+    axes[0, 3].minorticks_off()
     titled(axes[0, 3], title="Newton steps", x="multiple of those from zero")
     axes[0, 0].set_yticks(range(len(names)), names)
     axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
