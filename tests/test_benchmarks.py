@@ -55,7 +55,7 @@ def test_a_task_is_read_as_it_was_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.men, written.men)
 
 
-@pytest.mark.parametrize("problem", ["ratio", "recall", "six"])
+@pytest.mark.parametrize("problem", ["ratio", "parity", "recall", "six"])
 def test_shares_say_what_the_goals_say(problem: str) -> None:
     """Peers are told the problem as shares, ratebound as goals: violations are the same."""
     from benchmarks.problems import judged

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from ratebound.experiments.experiment import Experiment
 
 #: Modules of this package by the name of their experiment; imported when they are asked for.
-_MODULES: dict[str, str] = {
+_MODULES = {
+    "fairness": "fairness",
     "starts": "starts",
     "alphas": "alphas",
     "repair": "repair",

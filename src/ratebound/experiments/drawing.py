@@ -5,11 +5,11 @@ Figures are made without pyplot, so nothing is shown, kept open or configured fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ratebound.experiments.experiment import Results
 
@@ -121,7 +121,7 @@ def draw_means(
     )  # fmt: skip
 
 
-def draw_level(panel: Axes, values: Sequence[float], series: Series) -> None:
+def draw_level(panel: Axes, values: NDArray[np.float64], series: Series) -> None:
     """Draw a number that is the same along the x axis: its mean over runs and, shaded, spread."""
     level = float(np.mean(values))
     spread = float(np.std(values, ddof=1)) if len(values) > 1 else 0.0
@@ -130,11 +130,13 @@ def draw_level(panel: Axes, values: Sequence[float], series: Series) -> None:
 
 
 def legend_below(figure: Figure, axes: Any, columns: int = 2) -> None:
-    """One legend of all panels' series under them, each label once."""
+    """One legend of all panels' series under them, each label once; means before lines."""
     found: dict[str, Any] = {}
-    for panel in np.ravel(axes):
-        for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
-            found.setdefault(label, handle)
+    for means in (True, False):
+        for panel in np.ravel(axes):
+            for handle, label in zip(*panel.get_legend_handles_labels(), strict=True):
+                if means == hasattr(handle, "has_yerr"):
+                    found.setdefault(label, handle)
     figure.legend(
         found.values(), found.keys(), loc="outside lower center", ncols=columns,
         fontsize=SIZES["legend"], frameon=False,
