@@ -15,7 +15,6 @@ from sklearn.preprocessing import StandardScaler
 from ratebound import (
     Goals,
     churn,
-    cost,
     error_rate,
     false_negative_rate,
     false_positive_rate,
@@ -105,9 +104,10 @@ CASES = (
     Case("adult", Goals(error_rate(), [positive_rate(by="sex").ratio() >= 0.8])),
     Case("bank", Goals(false_positive_rate(), [recall() >= 0.7])),
     Case("compas", Goals(error_rate(), [_BLACK - _WHITE <= 0.05, _WHITE - _BLACK <= 0.05])),
-    Case("elec2", Goals(error_rate(), [churn() <= 0.05, recall() >= 0.7]), has_deployed=True),
+    Case("elec2", Goals(error_rate(), [churn() <= 0.1, recall() >= 0.65]), has_deployed=True),
     Case(
-        "german_credit", Goals(cost(fp=1, fn=5), [positive_rate(by="sex").gap() <= 0.05])
+        "german_credit",
+        Goals(error_rate(), [recall() >= 0.7, positive_rate(by="sex").gap() <= 0.05]),
     ),
     Case("mushrooms", Goals(error_rate(), [positive_rate() <= 0.3])),
     Case("w8a", Goals(false_negative_rate(), [precision() >= 0.9])),

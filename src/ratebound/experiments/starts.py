@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from ratebound.solvers.base import Start
 
-TRAINING_ROWS, HELD_OUT_ROWS = 4000, 20000
+TRAINING_ROWS, HELD_OUT_ROWS = 3000, 20000
 RESTARTS = 20
 LARGEST_ALPHA, ALPHAS = 1e3, 7  # of the annealing: the first, as a multiple of the last; how many
 TICKS = (0.3, 1, 3, 10, 30)
