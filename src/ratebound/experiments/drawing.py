@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BLUE, RED, GREEN = "#0072B2", "#D55E00", "#009E73"
 ORANGE, PURPLE, SKY, BLACK = "#E69F00", "#CC79A7", "#56B4E9", "#000000"
 
-PANEL = (5.0, 4.0)  # inches
+PANEL = (5.0, 4.3)  # inches
 SIZES = {"title": 12, "label": 11, "tick": 10, "legend": 9.5}
 
 
@@ -111,7 +111,7 @@ def draw_means(
     **more : for `Axes.errorbar`
     """
     points = [results.where(**{by: value}) for value in results.values(by)]
-    panel.errorbar(
+    drawn = panel.errorbar(
         [point.mean(x) for point in points],
         [point.mean(y) for point in points],
         yerr=[point.spread(y) for point in points],
@@ -119,6 +119,9 @@ def draw_means(
         color=series.colour, marker=series.marker, linestyle=series.line or "none",
         label=series.label, markersize=5, linewidth=1.4, elinewidth=0.9, capsize=2, **more,
     )  # fmt: skip
+    _, caps, bars = drawn.lines
+    for mark in (*caps, *bars):  # many points' bars lie on each other and on means
+        mark.set_alpha(0.45)
 
 
 def draw_level(panel: Axes, values: NDArray[np.float64], series: Series) -> None:

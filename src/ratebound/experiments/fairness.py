@@ -210,8 +210,8 @@ def figure(results: Results, name: str) -> Figure:
 def draw_errors(panel: Axes, results: Results) -> None:
     """Draw test error against observed test ratio."""
     for series, name, kind in (
-        (THRESHOLDED, PROPOSED, ""),
         (RANDOMIZED, PROPOSED, "_expected"),
+        (THRESHOLDED, PROPOSED, ""),
         (BASELINE, ZAFAR, ""),
     ):
         draw_means(
@@ -230,7 +230,7 @@ def draw_errors(panel: Axes, results: Results) -> None:
 def draw_ratios(panel: Axes, results: Results) -> None:
     """Draw observed test ratios against the ratio asked for."""
     proposed = results.where(series=PROPOSED)
-    for series, kind in ((THRESHOLDED, ""), (RANDOMIZED, "_expected")):
+    for series, kind in ((RANDOMIZED, "_expected"), (THRESHOLDED, "")):
         draw_means(panel, proposed, series, by="bound", x="bound", y=f"test_ratio{kind}")
     asked = proposed.values("bound")
     panel.plot(asked, asked, color=BLACK, linestyle=":", label="as asked for")

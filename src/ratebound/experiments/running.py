@@ -94,9 +94,15 @@ def claim_folder(experiment: Experiment, folder: Path, quick: bool) -> None:
     if there is None and folder.is_dir() and any(folder.iterdir()):
         raise ValueError(f"{folder} holds something else than runs of an experiment: {remedy}")
     if there not in (None, settings):
-        raise ValueError(f"{folder} holds runs of {there}, not of {settings}: {remedy}")
+        raise ValueError(
+            f"{folder} holds runs of {_said(there)}, not of {_said(settings)}: {remedy}"
+        )
     (folder / "runs").mkdir(parents=True, exist_ok=True)
     write_whole(folder / SETTINGS, json.dumps(settings, indent=2) + "\n")
+
+
+def _said(settings: dict[str, object]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in settings.items())
 
 
 def _made(
@@ -105,15 +111,18 @@ def _made(
     """Yield each run with its records and seconds, in the order in which they are done."""
     import joblib
 
-    # one core a run: threads of BLAS or of our own would only fight over cores
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
         parallel = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)
-        yield from parallel(joblib.delayed(_one)(experiment, run, quick) for run in runs)
+        yield from parallel(joblib.delayed(_one)(experiment, run, quick, jobs > 1) for run in runs)
 
 
-def _one(experiment: Experiment, run: int, quick: bool) -> tuple[int, list[Record], float]:
+def _one(
+    experiment: Experiment, run: int, quick: bool, in_worker: bool
+) -> tuple[int, list[Record], float]:
     from threadpoolctl import threadpool_limits
 
+    if in_worker:  # one core a run: threads would only fight over cores
+        os.environ["LOKY_MAX_CPU_COUNT"] = "1"  # which joblib.cpu_count() answers from now on
     began = time.perf_counter()
     with threadpool_limits(1):
         records = experiment.measure(run, quick)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 from ratebound.experiments.experiment import Claim, Experiment
@@ -60,7 +61,8 @@ def reproduce(
     )  # fmt: skip
     write_whole(folder / SUMMARY, text)
     for claim in claims:
-        print(f"{_FOUND[claim.met]:>11s}: {claim.text}\n{'':>11s}  {claim.found}")
+        for head, said in ((f"{_FOUND[claim.met]:>11s}: ", claim.text), ("", claim.found)):
+            print(fill(said, 100, initial_indent=f"{head:13s}", subsequent_indent=" " * 13))
     print(f"see {folder / SUMMARY}")
     return claims
 
