@@ -211,6 +211,7 @@ def test_a_violation_that_falls_too_slowly_is_said_to() -> None:
     assert [claim.met for claim in falls] == [True, *[True, False] * 4]  # two standard errors
     assert "power -0.50" in falls[1].found
     assert not any(claim.met for claim in sizes.EXPERIMENT.claims(of_sizes(-0.3))[1::2])
+    assert sizes._power([1, 4, 16, 64], [8.0, 4.0, 2.0, 0.0]) == pytest.approx(-0.5)
 
 
 def test_chance_is_binomial() -> None:

@@ -172,10 +172,12 @@ def _all_below(sizes: list[int], multiples: list[float]) -> bool | None:
 
 
 def _power(sizes: list[int], means: list[float]) -> float:
-    """Slope of the logarithms; NaN where a mean is zero."""
-    if len(sizes) < 2 or min(means) <= 0:
-        return math.nan
-    return float(np.polyfit(np.log(sizes), np.log(means), 1)[0])
+    """Slope of the logarithms, over those sizes where anything is missed at all."""
+    some = [(size, mean) for size, mean in zip(sizes, means, strict=True) if mean > 0]
+    if len(some) < 2:
+        return -math.inf
+    logarithms = np.log(np.array(some))
+    return float(np.polyfit(logarithms[:, 0], logarithms[:, 1], 1)[0])
 
 
 def tables(results: Results) -> str:
