@@ -18,7 +18,7 @@ import numpy as np
 from benchmarks.problems import adult, columns
 from ratebound import Goals, RateBoundSVCCV, error_rate, positive_rate
 
-BOUNDS = (0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+BOUNDS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0, 1.05)
 TABLES = ("ratio", "parity")
 
 
