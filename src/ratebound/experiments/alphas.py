@@ -46,7 +46,7 @@ GOALS = {
         ],
     ),
 }
-#: Lowest test error of a peer on the official split, and whose (``python -m benchmarks``).
+#: Lowest test error that a peer has been seen to reach on the official split, and which.
 PEERS = {
     "80 % rule": (0.164, "a linear model trained by cooper"),
     "parity": (0.170, "fairlearn's ThresholdOptimizer, which needs the group to decide"),
@@ -219,8 +219,8 @@ pairs), parity (the positive rate of men at most that of women, the paper's ineq
 rates equal to the last row are those of no cut but the trivial ones), and six goals (recall at
 least 0.6, coverage at most 0.25, gaps of true and false positive rates by sex at most 0.02).
 
-The peers' numbers on the official split are those of `python -m benchmarks ratio parity six`, where
-all systems run on the same rows.
+The numbers of peers are the lowest test errors that any has been seen to reach on the official
+split. `python -m benchmarks ratio parity six` runs those that are installed on the same rows.
 """,
     runs=5,
     quick_runs=1,
