@@ -36,6 +36,18 @@ def ratebound(task: Task) -> Any:
     return fit, answer
 
 
+def ratebound_alpha(task: Task) -> Any:
+    """With alpha by cross-validation on the training rows, all settings as they come."""
+    from benchmarks.problems import columns, goals_of
+    from ratebound import RateBoundSVCCV
+
+    cv = RateBoundSVCCV(goals_of(task.problem), n_jobs=THREADS)
+    return (
+        lambda: cv.fit(task.X, task.y, columns=columns(task.men)),
+        lambda fitted: decided(task, fitted, {"alpha": fitted.alpha_}),
+    )
+
+
 def ratebound_convex(task: Task) -> Any:
     """One convex problem, anchored at zero, to a certified relative gap of 1e-6."""
     from benchmarks.counting import counted

@@ -21,6 +21,7 @@ from ratebound.datasets import load
 NUMBERS: dict[str, dict[str, float]] = {
     "plain": {},
     "ratio": {"ratio": 0.8},
+    "parity": {"ratio": 1.0},
     "recall": {"recall": 0.9},
     "six": {"recall": 0.6, "coverage": 0.25, "gap": 0.02},
     "convex": {"ratio": 0.8},
@@ -32,6 +33,11 @@ def goals_of(problem: str) -> Goals:
     numbers = NUMBERS[problem]
     if problem in ("ratio", "convex", "path"):
         return Goals(error_rate(), [positive_rate(by="sex").ratio() >= numbers["ratio"]])
+    if problem == "parity":
+        # the paper's one inequality: that both rates are equal to the last row, no cut but one that
+        # decides for all or for none will meet
+        women, men = (positive_rate(where={"sex": sex}) for sex in ("Female", "Male"))
+        return Goals(error_rate(), [men <= women])
     if problem == "recall":
         return Goals(false_positive_rate(), [recall() >= numbers["recall"]])
     if problem == "six":

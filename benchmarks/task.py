@@ -16,6 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
+#: Problems about the positive rates of the two groups.
+RATIOS = ("ratio", "parity")
 #: Threads that a system may use.
 THREADS = int(os.environ.get("BENCHMARK_THREADS", "1"))
 
@@ -37,7 +39,7 @@ class Task:
 
     Attributes
     ----------
-    problem : {"plain", "ratio", "recall", "six", "convex", "path"}
+    problem : {"plain", "ratio", "parity", "recall", "six", "convex", "path"}
     X, X_test : CSR matrices
     y, y_test : arrays of 0 and 1
     men, men_test : bool arrays, the groups
@@ -92,6 +94,8 @@ class Task:
         if self.problem in ("ratio", "convex"):
             kappa = numbers["ratio"]
             return [Shares([(kappa, a), (-1.0, b)]) for a, b in ((men, women), (women, men))]
+        if self.problem == "parity":
+            return [Shares([(1.0, men), (-1.0, women)])]
         if self.problem == "recall":
             return [Shares([(-1.0, positive)], numbers["recall"])]
         if self.problem == "six":

@@ -55,7 +55,7 @@ def test_a_task_is_read_as_it_was_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read.men, written.men)
 
 
-@pytest.mark.parametrize("problem", ["ratio", "recall", "six"])
+@pytest.mark.parametrize("problem", ["ratio", "parity", "recall", "six"])
 def test_shares_say_what_the_goals_say(problem: str) -> None:
     """Peers are told the problem as shares, ratebound as goals: violations are the same."""
     from benchmarks.problems import judged
@@ -97,3 +97,20 @@ def test_a_system_that_is_not_there_is_in_the_table(tmp_path: Path) -> None:
         "systems": {"fairlearn EG, LinearSVC": said},
     }
     assert "| fairlearn EG, LinearSVC | not installed: " in markdown(result)
+
+
+def test_errors_are_compared_at_the_ratio_that_a_peer_has_reached(tmp_path: Path) -> None:
+    from benchmarks.equal_ratio import markdown, others
+
+    def said(men: float, women: float) -> dict[str, object]:
+        return {"test": {"objective": 0.2, "rates": {"men": men, "women": women}}}
+
+    systems = {"LIBLINEAR, no goal": said(1, 1), "a": said(0.4, 0.3), "b": said(0.4, 0.1)}
+    tables = {"ratio": {**systems, "c": {"status": "not installed"}}, "parity": {}}
+    for name, found in tables.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"systems": found}))
+    peers = others(tmp_path)
+    assert [(name, round(ratio, 9)) for _, name, ratio, _ in peers] == [("a", 0.75), ("b", 0.25)]
+    text = markdown([(1.0, 1e-3, 1.0, 0.18), (0.5, 1e-3, 0.5, 0.16)], peers)
+    assert "| a | 0.750 | 0.2000 | 0.1700 |" in text
+    assert "| b | 0.250 | 0.2000 | not reached |" in text

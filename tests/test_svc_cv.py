@@ -26,6 +26,7 @@ from ratebound import (
     recall,
     stack,
 )
+from ratebound.svc_cv import smoothed
 
 Floats = NDArray[np.float64]
 
@@ -107,6 +108,25 @@ def test_the_lowest_objective_among_the_alphas_that_hold_is_chosen(fair: RateBou
     assert fair.alpha_ == ALPHAS[best] == fair.alphas_[fair.best_index_]
     assert results["rank_test"][best] == 1
     assert sorted(results["rank_test"]) == [1, 2, 3]
+
+
+def test_smoothing_is_by_a_line_through_alphas_within_a_factor_of_five() -> None:
+    alphas = np.array([16.0, 4.0, 1.0, 0.01])
+    # lines pass unchanged, with a bump spread over those within the factor; far ones stand alone
+    line = np.log(alphas)
+    np.testing.assert_allclose(smoothed(alphas, line), line, atol=1e-12)
+    bump = smoothed(alphas, np.array([0.0, 3.0, 0.0, 7.0]))
+    np.testing.assert_allclose(bump, [0.0, 1.0, 0.0, 7.0], atol=1e-12)
+    np.testing.assert_allclose(smoothed(alphas[1:2], np.array([2.0])), [2.0])
+
+
+def test_an_alpha_that_is_low_by_itself_is_not_chosen() -> None:
+    cv = RateBoundSVCCV(alphas=np.geomspace(0.3, 3e-4, 10), cv=splits(len(X))).fit(X, Y)
+    results = cv.cv_results_
+    np.testing.assert_allclose(
+        results["smooth_objective"], smoothed(cv.alphas_, results["test_objective"])
+    )
+    assert cv.best_index_ == np.argmin(results["smooth_objective"])
 
 
 def test_the_last_fit_is_a_single_fit_at_that_alpha(fair: RateBoundSVCCV) -> None:

@@ -207,7 +207,7 @@ class Majorization:
         for _ in range(1, starts):
             if best.stopped:
                 break
-            start = Start(_random_model(problem.rows, random), 0.0, np.zeros(len(problem.bound)))
+            start = Start(random_model(problem.rows, random), 0.0, np.zeros(len(problem.bound)))
             fit = self.run(problem, start, on_step=on_step, deadline=deadline)
             if fit.better_than(best, self.tol):
                 best = fit
@@ -400,7 +400,7 @@ def _scale(problem: RampProblem, point: _Point) -> float:
     return max(point.penalised, 1e-3 * problem.total_cost) or 1.0
 
 
-def _random_model(rows: Rows, random: np.random.RandomState) -> Floats:
+def random_model(rows: Rows, random: np.random.RandomState) -> Floats:
     """A random direction with scores of the size at which the ramp bends."""
     coef = np.asarray(random.normal(size=rows.n_features))
     if isinstance(rows, KernelRows):

@@ -47,6 +47,7 @@ from ratebound.svc import RateBoundSVC
 
 Floats = npt.NDArray[np.float64]
 LARGEST_ALPHA = 1e3  # of the default alphas, as a multiple of the smallest
+NEIGHBOURS = 5.0  # factor between alphas whose held-out objectives are smoothed together
 
 
 class RateBoundSVCCV(ClassifierMixin, BaseEstimator):
@@ -54,10 +55,11 @@ class RateBoundSVCCV(ClassifierMixin, BaseEstimator):
 
     For every alpha and fold, `RateBoundSVC`'s problem is solved on the rows of the other folds, and
     the fold's own rows are decided. Of the alphas whose *held-out* goals hold within their sampling
-    error, the one with the lowest held-out objective is taken; where no alpha's do, the one that
-    misses them by the fewest standard errors, with a warning. The classifier is then fitted anew,
-    on all rows, by a single fit at that alpha: it is what ``RateBoundSVC(goals, alpha=alpha_)``
-    gives, whatever the path was.
+    error, the one with the lowest held-out objective is taken, smoothed over neighbouring alphas
+    (each fit's has an error of its own, by its local optimum and its cut); where no alpha's goals
+    hold, the one that misses them by the fewest standard errors, with a warning. The classifier is
+    then fitted anew, on all rows, by a single fit at that alpha: it is what
+    ``RateBoundSVC(goals, alpha=alpha_)`` gives, whatever the path was.
 
     "Held-out" is by the rule that the fit is about: decisions of ``predict`` with
     ``threshold="repair"``, expected rates with ``threshold="zero"``.
@@ -97,7 +99,9 @@ class RateBoundSVCCV(ClassifierMixin, BaseEstimator):
         that its bound is compared with, ``violation_<label>``, by how much its worst normalised
         inequality is missed, and ``error_<label>``, the standard error of that, given how many
         rows there are in each cell; ``test_excess``, the largest violation in standard errors;
-        ``test_met``, whether that is at most 1; ``rank_test``; ``n_iter``, majorization steps of
+        ``test_met``, whether that is at most 1; ``smooth_objective``, of those alphas the
+        ``test_objective`` on the line through all of them within a factor of 5 (NaN for the
+        others), by which they are compared; ``rank_test``; ``n_iter``, majorization steps of
         all folds, ``newton_steps`` of all folds, ``gap``, the worst certified gap,
         ``fit_time``, seconds of all folds.
     best_estimator_ : RateBoundSVC
@@ -426,12 +430,15 @@ def _compare(
         results[f"error_{goal.label}"] = lines[:, 1]
         excess = np.maximum(excess, lines[:, 2])
     met = excess <= 1.0
-    objective = results["test_objective"]
+    smooth = np.full(reached, np.nan)
+    smooth[met] = smoothed(alphas[:reached][met], results["test_objective"][met])
     # those that hold come first, by objective; then the others, by how much they miss
-    order = np.lexsort((np.where(met, objective, excess), ~met))
+    order = np.lexsort((np.where(met, smooth, excess), ~met))
     rank = np.empty(reached, dtype=np.int32)
     rank[order] = np.arange(1, reached + 1)
-    results |= {"test_excess": excess, "test_met": met, "rank_test": rank}
+    results |= {
+        "test_excess": excess, "test_met": met, "smooth_objective": smooth, "rank_test": rank,
+    }  # fmt: skip
     for name, attribute in (
         ("n_iter", "steps"), ("newton_steps", "newton_steps"), ("fit_time", "seconds"),
     ):  # fmt: skip
@@ -439,3 +446,14 @@ def _compare(
     results["gap"] = np.max([part.gap[:reached] for part in parts], axis=0)
     best = int(order[0])
     return results, best, bool(met[best])
+
+
+def smoothed(alphas: Floats, objective: Floats) -> Floats:
+    """The objective at every alpha on the least-squares line, in log alpha, of its neighbours."""
+    place = np.log(alphas)
+    values = np.empty_like(objective)
+    for i, here in enumerate(place):
+        near = np.abs(place - here) <= np.log(NEIGHBOURS)
+        degree = min(1, int(near.sum()) - 1)
+        values[i] = np.polyfit(place[near] - here, objective[near], degree)[-1]
+    return values

@@ -20,6 +20,10 @@ _MODULES = {
     "coverage": "coverage",
     "neyman-pearson": "neyman_pearson",
     "egregious": "egregious",
+    "starts": "starts",
+    "alphas": "alphas",
+    "repair": "repair",
+    "sizes": "sizes",
 }
 
 NAMES = tuple(_MODULES)
