@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.spatial import ConvexHull, Delaunay, HalfspaceIntersection
+from scipy.spatial import ConvexHull, HalfspaceIntersection
 
 from ratebound.solvers.choosers import CenterOfMass, CutChooser, Level, Maximization, Program
 
@@ -73,12 +73,6 @@ def after(program: Program, value: float, slope: Floats, lower: float) -> Progra
 
 def volume(program: Program) -> float:
     """Volume of {(v, z): lower <= z <= h(v)} by half-spaces and a convex hull."""
-    found = corners(program)
-    return float(ConvexHull(found).volume) if len(found) else 0.0
-
-
-def corners(program: Program) -> Floats:
-    """The corners of the hypograph; none where it is flat."""
     m = len(program.highest)
     one, zero = np.eye(m), np.zeros((m, 1))
     rows = np.vstack(
@@ -97,8 +91,9 @@ def corners(program: Program) -> Floats:
         bounds=[(None, None)] * (m + 1) + [(0, None)],
     )
     if deepest.x is None or deepest.x[-1] < 1e-9:
-        return np.zeros((0, m + 1))
-    return np.asarray(HalfspaceIntersection(rows, deepest.x[:-1]).intersections)
+        return 0.0
+    corners = HalfspaceIntersection(rows, deepest.x[:-1]).intersections
+    return float(ConvexHull(corners).volume)
 
 
 @settings(max_examples=15)
@@ -132,22 +127,6 @@ def test_exact_centre_of_one_multiplier_is_that_of_a_fine_grid(seed: int) -> Non
         assert point[0] == pytest.approx(np.sum(grid * depth) / np.sum(depth), rel=1e-4)
         height = 0.5 * np.sum(depth**2) / np.sum(depth)
         assert accuracy == pytest.approx(0.5 * height, rel=1e-4)
-        program = after(program, *function.cut(point, accuracy))
-
-
-@settings(max_examples=15)
-@given(st.integers(0, 10_000))
-def test_exact_centre_of_two_multipliers_is_that_of_the_polyhedron(seed: int) -> None:
-    """The hypograph over two multipliers has three dimensions: by its corners, in tetrahedra."""
-    function = Concave(2, seed)
-    program = function.start()
-    for _ in range(4):
-        point, accuracy = CenterOfMass().choose(program)
-        pieces = corners(program)[Delaunay(corners(program), qhull_options="QJ").simplices]
-        volumes = np.abs(np.linalg.det(pieces[:, 1:] - pieces[:, :1]))
-        centre = np.average(pieces.mean(axis=1), axis=0, weights=volumes)
-        np.testing.assert_allclose(point, centre[:2], rtol=1e-5, atol=1e-6)
-        assert 2 * accuracy == pytest.approx(centre[2] - program.lower, rel=1e-5)
         program = after(program, *function.cut(point, accuracy))
 
 

@@ -23,6 +23,7 @@ from ratebound.kernel_functions import Kernel, dense, is_small
 from ratebound.rows.base import DualPoint, Floats, RowMatrix
 from ratebound.rows.factor import FIRST_RANK, Factor, FactorRows
 from ratebound.rows.memory import MemoryRows
+from ratebound.rows.proximal import MemoryProximalTerms
 
 BLOCK_ROWS = 512
 COLUMN_BLOCK = 4096  # columns of a block of K
@@ -221,6 +222,13 @@ class KernelRows(MemoryRows):
         raise RuntimeError(
             "the interior point does not run on kernel rows themselves: wrap it, as in "
             "GrowingRank(InteriorPoint())"
+        )
+
+    def proximal(self) -> MemoryProximalTerms:
+        """Nor have they any for the products of an augmented Lagrangian."""
+        raise RuntimeError(
+            "the augmented Lagrangian does not run on rows of a kernel: take GrowingRank() or "
+            "CuttingPlane(SDCA())"
         )
 
     @property
