@@ -473,6 +473,10 @@ def test_copies_decide_alike() -> None:
     assert back.coef_.shape == (3,) and not hasattr(back, "dual_coef_")
 
 
+def bell(A: Any, B: Any) -> Any:
+    return naive_rbf(A, B, 0.5)
+
+
 def test_a_search_slices_a_precomputed_kernel_on_both_axes() -> None:
     X, y, _ = blobs(120)
     gram = naive_rbf(X, X, 0.5)
@@ -482,6 +486,8 @@ def test_a_search_slices_a_precomputed_kernel_on_both_axes() -> None:
     direct = cross_val_score(RateBoundSVC(goals, kernel="rbf", gamma=0.5, alpha=1e-1), X, y, cv=3)
     sliced = cross_val_score(RateBoundSVC(goals, kernel="precomputed", alpha=1e-1), gram, y, cv=3)
     assert sliced == pytest.approx(direct)
+    called = cross_val_score(RateBoundSVC(goals, kernel=bell, alpha=1e-1), X, y, cv=3)
+    assert called == pytest.approx(direct)
     assert search.predict(gram).shape == (120,)
 
 
