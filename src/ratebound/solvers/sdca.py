@@ -23,7 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,16 +31,14 @@ import numpy.typing as npt
 from ratebound import kernels
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import DualPoint, Floats, RowMatrix, Rows
-from ratebound.rows.memory import Sparse, _read_only, _storage
 from ratebound.solvers.base import Stop
 from ratebound.solvers.oracles import Answer, SVMOptimizer, answer_at
+from ratebound.solvers.stored_rows import GramPart, StoredRows
 
-BLOCK_BYTES = 2**24  # of a dense X turned to double precision at a time
 ROUNDING = 1e-15  # of the values whose difference is the gap
 APPROACH = 0.8  # what alpha is multiplied by from pass to pass of an approach
 REACH = 2.0  # boxes that the first pass of an approach reaches through
 LARGEST_PART = 0.6  # share of the rows up to which those of a Gram matrix are copied
-WORTH_A_PART = 4.0  # passes, from which on it pays to copy what they read
 SOLVED = 0.01  # progress on a part of the rows after which it is time to look at all of them
 
 
@@ -118,116 +116,6 @@ class Hinges:
         inside = inside[np.argsort(points[inside], kind="stable")]
         slopes = slope_below(left) + np.cumsum(rises[inside])
         return float(points[inside[min(int(np.searchsorted(slopes, 0.0)), len(inside) - 1)]])
-
-
-class StoredRows:
-    """The matrix of rows in memory with what coordinate ascent asks of it, dense, CSR or Gram."""
-
-    def __init__(self, rows: Rows) -> None:
-        matrix = rows.matrix()
-        self.matrix = matrix
-        self.rows = rows
-        self.is_gram = matrix.is_gram
-        self.n_rows = len(matrix.weight)
-        self.n_coef = rows.n_features
-        self.X: Any = _read_only(np.asarray(matrix.X)) if matrix.is_gram else _storage(matrix.X)
-        self.squared_norms = np.zeros(self.n_rows)
-        self.part: npt.NDArray[np.float32] = np.zeros(0, dtype=np.float32)  # for `GramPart`
-        if isinstance(self.X, Sparse):
-            kernels.csr_squared_norms(self.X.indptr, self.X.data, self.squared_norms)
-        elif self.is_gram:
-            self.squared_norms[:] = np.diagonal(self.X)
-        else:
-            for block in self._blocks():
-                part = self.X[block].astype(np.float64, copy=False)
-                self.squared_norms[block] = np.einsum("ij,ij->i", part, part)
-
-    def _blocks(self) -> list[slice]:
-        rows = max(1, BLOCK_BYTES // (8 * max(1, self.X.shape[1])))
-        return [slice(first, first + rows) for first in range(0, self.n_rows, rows)]
-
-    def scores(self, coef: Floats) -> Floats:
-        """<coef, x> of every row."""
-        scores = np.empty(self.n_rows)
-        if isinstance(self.X, Sparse):
-            kernels.csr_scores(*self.X, coef, 0.0, 0, self.n_rows, 0, scores)
-        else:
-            for block in self._blocks():
-                np.dot(self.X[block], coef, out=scores[block])
-        return scores
-
-    def images(self, vectors: Floats) -> Floats:
-        """Products of a Gram matrix with two vectors, (2, n), reading it once."""
-        out = np.empty((2, self.n_rows))
-        kernels.gram_products(self.X, vectors[0], vectors[1], out)
-        return out
-
-    def features(self, sides: Floats) -> Floats:
-        """Sums of the rows with these factors, (2, n) -> (2, d)."""
-        if self.is_gram:
-            return sides
-        total = np.zeros((len(sides), self.n_coef))
-        if isinstance(self.X, Sparse):
-            kernels.csr_transpose(*self.X, sides, 0, self.n_rows, 0, total)
-        else:
-            for block in self._blocks():
-                total += sides[:, block] @ self.X[block]
-        return total
-
-    def ascend(
-        self,
-        order: npt.NDArray[np.intp],
-        hinges: Hinges,
-        alpha: float,
-        bias_step: float,
-        far: float,
-        dual: Floats,
-        moving: Floats,
-        intercept: float,
-    ) -> tuple[float, int, float]:
-        """One pass over `order`; `moving` is coef, or for a Gram matrix the scores."""
-        rest = (order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, far)
-        if isinstance(self.X, Sparse):
-            moved = kernels.csr_ascent(*self.X, *rest, dual, moving, intercept)
-        elif self.is_gram:
-            moved = kernels.gram_ascent(self.X, *rest, dual, moving, intercept)
-        else:
-            moved = kernels.dense_ascent(self.X, *rest, dual, moving, intercept)
-        return cast(tuple[float, int, float], moved)
-
-
-class GramPart:
-    """Some rows of a Gram matrix among themselves, which a pass then reads instead of whole rows.
-
-    In single precision, for half the memory to read: only what scores change by is summed with it,
-    and all scores are computed anew whenever all rows are looked at.
-    """
-
-    def __init__(self, stored: StoredRows, chosen: npt.NDArray[np.intp]) -> None:
-        size = len(chosen)
-        if len(stored.part) < size * size:  # fresh memory takes longer than filling it
-            stored.part = np.empty(size * size, dtype=np.float32)
-        self.gram = stored.part[: size * size].reshape(size, size)
-        kernels.gram_part(stored.X, chosen, self.gram)
-        self.squared_norms = stored.squared_norms[chosen]
-
-    def ascend(
-        self,
-        order: npt.NDArray[np.intp],
-        hinges: Hinges,
-        alpha: float,
-        bias_step: float,
-        far: float,
-        dual: Floats,
-        moving: Floats,
-        intercept: float,
-    ) -> tuple[float, int, float]:
-        """As `StoredRows.ascend`, everything a number a chosen row."""
-        moved = kernels.gram_ascent(
-            self.gram, order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, far,
-            dual, moving, intercept,
-        )  # fmt: skip
-        return cast(tuple[float, int, float], moved)
 
 
 @dataclass(frozen=True)
@@ -462,7 +350,7 @@ class _Run:
         there = self._all()
         chosen = order
         few = len(order) <= LARGEST_PART * self.stored.n_rows
-        if self.stored.is_gram and few and self.patience >= WORTH_A_PART:
+        if self.stored.is_gram and few:
             hinges = replace(self.hinges, low=self.hinges.low[order], high=self.hinges.high[order])
             there = _Ground(GramPart(self.stored, order), hinges, self.ascent.dual[order])
             moving, order = moving[order], np.arange(len(order))
