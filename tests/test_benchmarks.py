@@ -97,3 +97,13 @@ def test_a_system_that_is_not_there_is_in_the_table(tmp_path: Path) -> None:
         "systems": {"fairlearn EG, LinearSVC": said},
     }
     assert "| fairlearn EG, LinearSVC | not installed: " in markdown(result)
+
+
+@pytest.mark.parametrize("changes", [{"convex": True}, {"goals": 6}, {"groups": 3, "density": 0.5}])
+def test_a_point_of_a_study_is_measured(changes: dict[str, float]) -> None:
+    from benchmarks.scaling import Point, measure
+
+    point = Point(**{"rows": 600, "features": 4, "gap": 1e-3, **changes})
+    found = measure(point, repeats=1, processor=True)
+    assert found["gap"] <= point.gap
+    assert found["newton"] >= 1 and found["seconds"] > 0
