@@ -39,7 +39,7 @@ from ratebound.solvers.sdca import SDCA
 WOMEN, MEN = (positive_rate(where={"sex": sex}) for sex in ("Female", "Male"))
 GOALS = Goals(error_rate(), [MEN <= WOMEN / 0.8])
 GAP = 1e-3
-WAYS = ("factor", "matrix, SDCA", "matrix, LIBSVM", "SVC, CSR", "SVC, dense", "fit, factor")
+WAYS = ("factor", "matrix, SDCA", "matrix, LIBSVM", "SVC, CSR", "SVC, dense", "fit, auto")
 
 
 def rows_of_adult(n: int) -> tuple[Any, Any, Any]:
@@ -87,6 +87,7 @@ def measure(way: str, n: int, gamma: str) -> dict[str, Any]:
     elif way.startswith("fit"):
         clf = RateBoundSVC(GOALS, kernel="rbf", gamma=gamma, tol=GAP).fit(X, y, columns=columns)
         found |= {"steps": clf.n_iter_, "gap": clf.history_[-1].gap, "met": clf.report_.met}
+        found["solver"] = clf.status_.solver.split(":")[0]
     else:
         problem = convex_problem(n, gamma)
         solution = solver_of(way).solve(problem, GAP)

@@ -108,7 +108,10 @@ def points_of(study: Study, quick: bool) -> list[tuple[str, float, Point]]:
             at = replace(point, **{study.field: kind(value)})
             if quick:
                 at = replace(at, rows=min(at.rows, QUICK_ROWS))
-            found.append((line, value, at))
+            said = (
+                line if study.field == "rows" else line.replace(f"{point.rows:,}", f"{at.rows:,}")
+            )
+            found.append((said, value, at))
     return found
 
 
@@ -165,7 +168,7 @@ def measure(point: Point, repeats: int, processor: bool) -> dict[str, float]:
     def fit() -> dict[str, float]:
         if point.convex:
             data, arrays = svc._bound(X, y, None, None, columns, None)
-            problem = svc._ramp_problem(compile_goals(goals, data), data, arrays)
+            problem, _ = svc._ramp_problem(compile_goals(goals, data), data, arrays)
             start = problem.convex_at(np.zeros(point.features), 0.0)
             solution = InteriorPoint().solve(start, point.gap)
             return {"steps": 1, "newton": solution.iterations, "gap": solution.gap}
@@ -224,7 +227,7 @@ def draw(study: Study, results: list[dict[str, Any]], folder: Path) -> None:
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
-    from matplotlib.ticker import LogFormatter
+    from matplotlib.ticker import NullFormatter
 
     figure, panels = plt.subplots(1, 3, figsize=(12, 4), layout="constrained")
     quantities = (
@@ -232,7 +235,7 @@ def draw(study: Study, results: list[dict[str, Any]], folder: Path) -> None:
         ("seconds_per_newton", "milliseconds a Newton step", 1e3),
         ("own_bytes", "peak memory beyond X, MiB", 2.0**-20),
     )
-    for line in study.lines:
+    for line in dict.fromkeys(r["line"] for r in results):
         done = [r for r in results if r["line"] == line and r["status"] == "done"]
         x = [r["value"] for r in done]
         for panel, (name, label, unit) in zip(panels, quantities, strict=True):
@@ -243,17 +246,18 @@ def draw(study: Study, results: list[dict[str, Any]], folder: Path) -> None:
             panel.plot(x, values, "o-", ms=5, label=line + note)
             panel.set_ylabel(label)
     for panel in panels:
-        if study.field != "threads":
-            panel.set_xscale("log")
-        else:
-            panel.set_xticks([1, 2])
+        panel.set_xscale("linear" if study.field == "threads" else "log")
+        if study.field not in ("rows", "gap"):  # few and small: each is named
+            panel.set_xticks(sorted({r["value"] for r in results}))
+            panel.xaxis.set_major_formatter("{x:g}")
+            panel.xaxis.set_minor_formatter(NullFormatter())
         low, high = panel.dataLim.intervaly
         if high > 10 * low:
             panel.set_yscale("log")
-            panel.yaxis.set_major_formatter(LogFormatter())
-            panel.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(1.5, 0.6)))
+            panel.yaxis.set_major_formatter("{x:g}")
+            panel.yaxis.set_minor_formatter(NullFormatter())
         else:
-            panel.set_ylim(bottom=0)
+            panel.set_ylim(0, 1.25 * high)  # room for the legend
         if study.field == "gap":
             panel.invert_xaxis()
         panel.set_xlabel(study.label)

@@ -114,3 +114,13 @@ def test_errors_are_compared_at_the_ratio_that_a_peer_has_reached(tmp_path: Path
     text = markdown([(1.0, 1e-3, 1.0, 0.18), (0.5, 1e-3, 0.5, 0.16)], peers)
     assert "| a | 0.750 | 0.2000 | 0.1700 |" in text
     assert "| b | 0.250 | 0.2000 | not reached |" in text
+
+
+@pytest.mark.parametrize("changes", [{"convex": True}, {"goals": 6}, {"groups": 3, "density": 0.5}])
+def test_a_point_of_a_study_is_measured(changes: dict[str, float]) -> None:
+    from benchmarks.scaling import Point, measure
+
+    point = Point(**{"rows": 600, "features": 4, "gap": 1e-3, **changes})
+    found = measure(point, repeats=1, processor=True)
+    assert found["gap"] <= point.gap
+    assert found["newton"] >= 1 and found["seconds"] > 0

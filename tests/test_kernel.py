@@ -29,12 +29,16 @@ from ratebound import (
 )
 from ratebound.kernel_functions import Kernel
 from ratebound.ramp import ConvexProblem, RampProblem
+from ratebound.rows.base import DualPoint
 from ratebound.rows.kernel import KernelRows
 from ratebound.solvers.base import Solution, Solver, Status
+from ratebound.solvers.choice import choose_solver
 from ratebound.solvers.cutting_plane import CuttingPlane
 from ratebound.solvers.growing_rank import GrowingRank
 from ratebound.solvers.off_the_shelf import Libsvm
-from ratebound.solvers.sdca import SDCA
+from ratebound.solvers.oracles import remembering
+from ratebound.solvers.sdca import SDCA, Hinges
+from ratebound.solvers.stored_rows import GramPart, StoredRows
 from reference.convex import solve_convex
 from reference.instances import Instance, random_instance
 
@@ -172,6 +176,98 @@ def test_the_cutting_plane_on_the_kernel_matrix_agrees_with_the_factor(
         assert reference.optimum_lower <= found.upper + rounding
         assert found.gap <= 1e-4
     assert one.lower <= other.upper + rounding and other.lower <= one.upper + rounding
+
+
+def narrow_problem(n: int, goals: int = 1) -> ConvexProblem:
+    """Labelled rows under a kernel that falls off quickly, and some random rates bounded."""
+    X, y, _ = blobs(n)
+    instance = error_instance(np.eye(n), y)
+    cell = 2 * y + (X[:, 2] > 0)
+    table = np.random.default_rng(4).normal(size=(goals, 4))
+    table /= np.sum(np.abs(table) * np.bincount(cell), axis=1, keepdims=True)
+    offset = np.maximum(-table, 0.0) @ np.bincount(cell).astype(float) - 0.3
+    instance = replace(
+        instance, cell=cell, cost=np.repeat(instance.cost, 2), table=table, offset=offset,
+        multiplier_bound=10.0, anchor_coef=np.zeros(n),
+    )  # fmt: skip
+    return kernel_problem(instance, X, Kernel("rbf", gamma=20.0), first_rank=40)
+
+
+def test_passes_over_a_part_of_a_gram_matrix_are_those_over_all_of_it() -> None:
+    problem = narrow_problem(200)
+    stored = StoredRows(problem.rows)
+    hinges = Hinges.of(problem, np.array([0.3]), stored.matrix)
+    rng = np.random.default_rng(0)
+    dual = rng.uniform(hinges.low, hinges.high)
+    coef = -dual / problem.alpha
+    scores = stored.scores(coef)
+    np.testing.assert_allclose(scores, np.asarray(stored.X) @ coef)
+    images = stored.images(np.array([dual, coef]))
+    np.testing.assert_allclose(images, np.array([dual, coef]) @ np.asarray(stored.X))
+    chosen = np.flatnonzero(rng.uniform(size=200) < 0.4)
+    part = GramPart(stored, chosen)
+    some = replace(hinges, low=hinges.low[chosen], high=hinges.high[chosen])
+    own, own_scores = dual[chosen], scores[chosen]
+    step, far, alpha = 0.02, np.inf, problem.alpha
+    order = rng.permutation(len(chosen))
+    visited = chosen[order]
+    here = part.ascend(order.copy(), some, alpha, step, far, own, own_scores, 0.1)
+    there = stored.ascend(visited.copy(), hinges, alpha, step, far, dual, scores, 0.1)
+    assert here[0] == pytest.approx(there[0], rel=1e-5)
+    assert here[1] == there[1]
+    np.testing.assert_allclose(own, dual[chosen], rtol=1e-4, atol=1e-7 * hinges.high.max())
+    np.testing.assert_allclose(own_scores, scores[chosen], atol=1e-4)
+
+
+def test_a_gram_matrix_keeps_what_ascent_has_found_when_the_boxes_change() -> None:
+    """Of a narrow kernel, where each row moves itself most, nearly all of it: a few passes do."""
+    problem = narrow_problem(300)
+    accuracy = 1e-3 * problem.total_cost
+    session = remembering(SDCA())
+    passes = [
+        session.minimize(problem, np.array([multiplier]), accuracy).passes
+        for multiplier in (0.0, 0.2, 0.1, 0.15, 0.12, 0.13)
+    ]
+    assert max(passes[3:]) <= 0.7 * passes[0]
+
+
+def test_a_dual_bound_needs_no_more_than_inner_products() -> None:
+    problem = narrow_problem(80)
+    gram = naive_rbf(*2 * [blobs(80)[0]], gamma=20.0)
+    multipliers = np.array([0.2])
+    stored = StoredRows(problem.rows)
+    hinges = Hinges.of(problem, multipliers, stored.matrix)
+    sides = hinges.sides(np.random.default_rng(1).uniform(hinges.low, hinges.high))
+    totals = sides.sum(axis=1)
+    bare, known = DualPoint(sides, totals), DualPoint(sides, totals, inner=sides @ gram @ sides.T)
+    expected = problem.dual_bound(multipliers, bare, 0.3)
+    assert problem.dual_bound(multipliers, known, 0.3) == pytest.approx(expected, rel=1e-10)
+
+
+def ramp_of(problem: ConvexProblem) -> RampProblem:
+    return RampProblem(
+        problem.rows, problem.cost, problem.constraints, problem.bound, problem.alpha, 10.0, True
+    )
+
+
+def test_auto_takes_the_matrix_of_a_narrow_kernel_where_it_fits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    X, y, _ = blobs(200)
+    smooth = kernel_problem(
+        error_instance(np.eye(200), y), X, Kernel("rbf", gamma=0.05), first_rank=40
+    )
+    solver, why = choose_solver("auto", ramp_of(smooth))
+    assert isinstance(solver, GrowingRank) and "of the kernel: 40 columns" in why
+    solver, why = choose_solver("auto", ramp_of(narrow_problem(200)))
+    assert isinstance(solver, CuttingPlane) and "on the kernel matrix (0.0003 GiB)" in why
+    solver, why = choose_solver("auto", ramp_of(narrow_problem(200, goals=9)))
+    assert isinstance(solver, GrowingRank) and "9 goals are many" in why
+    monkeypatch.setattr("ratebound.solvers.choice.LARGEST_MATRIX", 2e-4)
+    solver, why = choose_solver("auto", ramp_of(narrow_problem(200)))
+    assert isinstance(solver, GrowingRank) and "the kernel matrix would take" in why
+    solver, why = choose_solver("interior-point", ramp_of(narrow_problem(200)))
+    assert isinstance(solver, GrowingRank) and why.endswith("asked for")
 
 
 @pytest.mark.parametrize("calls", [0, 1, 3, 8, 20])
@@ -378,6 +474,10 @@ def test_copies_decide_alike() -> None:
     assert back.coef_.shape == (3,) and not hasattr(back, "dual_coef_")
 
 
+def bell(A: Any, B: Any) -> Any:
+    return naive_rbf(A, B, 0.5)
+
+
 def test_a_search_slices_a_precomputed_kernel_on_both_axes() -> None:
     X, y, _ = blobs(120)
     gram = naive_rbf(X, X, 0.5)
@@ -387,6 +487,8 @@ def test_a_search_slices_a_precomputed_kernel_on_both_axes() -> None:
     direct = cross_val_score(RateBoundSVC(goals, kernel="rbf", gamma=0.5, alpha=1e-1), X, y, cv=3)
     sliced = cross_val_score(RateBoundSVC(goals, kernel="precomputed", alpha=1e-1), gram, y, cv=3)
     assert sliced == pytest.approx(direct)
+    called = cross_val_score(RateBoundSVC(goals, kernel=bell, alpha=1e-1), X, y, cv=3)
+    assert called == pytest.approx(direct)
     assert search.predict(gram).shape == (120,)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from building import convex_problem
+from ratebound.kernel_functions import Kernel
 from ratebound.ramp import ConvexProblem
 from ratebound.solvers import (
     SDCA,
@@ -18,6 +20,7 @@ from ratebound.solvers import (
     BiasCuttingPlane,
     CenterOfMass,
     CuttingPlane,
+    GrowingRank,
     Inner,
     InteriorPoint,
     Level,
@@ -30,6 +33,14 @@ from ratebound.solvers.choosers import CutChooser
 from ratebound.solvers.oracles import SVMOptimizer
 from reference.convex import ConvexReference, solve_convex
 from reference.instances import Instance, random_instance
+from test_kernel import (
+    GAMMA,
+    THIRTY_GOALS,
+    elastic_value,
+    kernel_instance,
+    kernel_problem,
+    naive_rbf,
+)
 
 TOLERANCE = 1e-3
 
@@ -171,6 +182,49 @@ def test_bounds_hold_wherever_it_is_stopped(solver: str) -> None:
             )
             assert_bounds(solution, problem, name)
             assert solution.status in (Status.INTERRUPTED, Status.STALLED, Status.OPTIMAL)
+
+
+# ---- the same contract under a kernel ------------------------------------------------------------
+
+KERNEL_SOLVERS: dict[str, Solver] = {
+    "growing rank": GrowingRank(),
+    **{name: CuttingPlane(ORACLES[name]) for name in ORACLES if name not in ("liblinear", "inner")},
+    "inner, growing rank": CuttingPlane(Inner(GrowingRank())),
+}
+LINEAR_ONLY: dict[str, tuple[Solver, str]] = {
+    "interior point": (InteriorPoint(), r"wrap it, as in GrowingRank\(InteriorPoint\(\)\)"),
+    "augmented lagrangian": (AugmentedLagrangian(), r"take GrowingRank\(\)"),
+    "liblinear": (CuttingPlane(Liblinear()), r"take the oracle Libsvm\(\) or SDCA\(\)"),
+}
+
+
+@pytest.mark.parametrize("index", [2, 5, THIRTY_GOALS])
+@pytest.mark.parametrize("solver", KERNEL_SOLVERS)
+def test_under_a_kernel_bounds_hold_and_close(solver: str, index: int) -> None:
+    instance, raw = kernel_instance(index)
+    instance = replace(instance, fit_intercept=True, alpha=max(instance.alpha, 1e-2))
+    reference = solve_convex(instance)
+    rounding = 1e-7 * instance.relative_to(reference.optimum_upper)
+    for calls in (2, None):
+        problem = kernel_problem(instance, raw, Kernel("rbf", gamma=GAMMA))
+        left = iter(range(calls)) if calls else itertools.repeat(0)
+        solution = KERNEL_SOLVERS[solver].solve(
+            problem, TOLERANCE, stop=lambda left=left: next(left, None) is None
+        )
+        assert solution.lower <= reference.optimum_upper + rounding
+        assert solution.upper >= reference.optimum_lower - rounding
+        value = elastic_value(problem, naive_rbf(raw, raw, GAMMA), solution)
+        assert value == pytest.approx(solution.upper, rel=1e-7, abs=rounding)
+    assert solution.status is Status.OPTIMAL, (solution.status, solution.gap)
+    assert solution.gap <= TOLERANCE
+
+
+@pytest.mark.parametrize("solver", LINEAR_ONLY)
+def test_what_has_no_kernels_names_what_has(solver: str) -> None:
+    problem = kernel_problem(*kernel_instance(2), Kernel("rbf", gamma=GAMMA))
+    linear, remedy = LINEAR_ONLY[solver]
+    with pytest.raises((RuntimeError, ValueError), match=remedy):
+        linear.solve(problem, TOLERANCE)
 
 
 @pytest.mark.parametrize("oracle", ORACLES)

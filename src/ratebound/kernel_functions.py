@@ -159,7 +159,7 @@ def _products(A: Any, B: Any) -> Floats:
         if max(A.shape[0], B.shape[0]) * A.shape[1] > DENSE_ENTRIES:
             product = scipy.sparse.csr_array(A, dtype=np.float64) @ scipy.sparse.csc_array(B.T)
             return np.asarray(product.toarray(), dtype=np.float64)
-        A, B = _dense(A), _dense(B)
+        A, B = dense(A), dense(B)
     return np.asarray(
         A.astype(np.float64, copy=False) @ B.astype(np.float64, copy=False).T, dtype=np.float64
     )
@@ -169,7 +169,13 @@ def _is_sparse(A: Any) -> bool:
     return bool(scipy.sparse.issparse(A))
 
 
-def _dense(A: Any) -> Any:
+def is_small(A: Any) -> bool:
+    """Whether rows may be turned into a dense array."""
+    return bool(A.shape[0] * A.shape[1] <= DENSE_ENTRIES)
+
+
+def dense(A: Any) -> Any:
+    """Rows as an array."""
     return A.toarray() if _is_sparse(A) else A
 
 
@@ -182,5 +188,5 @@ def _with_norms(A: Any, gamma: float, side: int) -> Any:
         if A.shape[0] * A.shape[1] > DENSE_ENTRIES:
             parts: list[Any] = [A.astype(np.float64) * np.sqrt(2.0 * gamma), *columns]
             return scipy.sparse.csr_array(scipy.sparse.hstack(parts))
-        A = _dense(A)
+        A = dense(A)
     return np.hstack([np.sqrt(2.0 * gamma) * A.astype(np.float64, copy=False), *columns])

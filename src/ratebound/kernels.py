@@ -606,6 +606,33 @@ def gram_ascent(
     return intercept, count, worst
 
 
+@dot_product
+def pair_of_dots(row, first, second):
+    """Products of a row with two vectors."""
+    one = 0.0
+    other = 0.0
+    for k in range(len(row)):
+        one += row[k] * first[k]
+        other += row[k] * second[k]
+    return one, other
+
+
+@compiled
+def gram_products(gram, first, second, out):
+    """Products of a Gram matrix with two vectors."""
+    for i in range(len(first)):
+        out[0, i], out[1, i] = pair_of_dots(gram[i], first, second)
+
+
+@compiled
+def gram_part(gram, chosen, out):
+    """The rows and columns of a Gram matrix that are chosen."""
+    for i in range(len(chosen)):
+        row = chosen[i]
+        for k in range(len(chosen)):
+            out[i, k] = gram[row, chosen[k]]
+
+
 # ---- the proximal hinge: max over 0 <= share <= 1 of share * u - width/2 (share - centre)^2 ----
 
 

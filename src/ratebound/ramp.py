@@ -99,11 +99,9 @@ class ConvexProblem:
         candidates = []
         for scale in self._balances(point.totals):
             totals = scale * point.totals
-            direction = scale[0] * point.features[0] - scale[1] * point.features[1]
-            direction = direction + point.unbiased_features
             bound = (
                 0.5 * float(totals.sum() + point.unbiased_total)
-                - self.rows.squared_norm(direction) / (2 * self.alpha)
+                - point.squared_norm(self.rows, scale) / (2 * self.alpha)
                 + fixed
             )
             if self.fit_intercept:

@@ -53,6 +53,15 @@ class DualPoint:
     totals: Floats  # (2,)
     unbiased_features: Floats | float = 0.0  # (d,), side 0 less side 1
     unbiased_total: float = 0.0
+    inner: Floats | None = None  # (2, 2), inner products of the features where they are known
+
+    def squared_norm(self, rows: Rows, scale: Floats) -> float:
+        """Squared norm of the combination that it makes of the rows, its sides times a scale."""
+        if self.inner is not None:
+            signed = scale * np.array([1.0, -1.0])
+            return max(float(signed @ self.inner @ signed), 0.0)
+        direction = scale[0] * self.features[0] - scale[1] * self.features[1]
+        return rows.squared_norm(direction + self.unbiased_features)
 
     def scaled(self, factor: float) -> DualPoint:
         """The sums over factor * p."""

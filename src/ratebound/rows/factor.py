@@ -65,6 +65,12 @@ class Factor:
         """How many functions there are."""
         return int(self.values.shape[1])
 
+    @property
+    def share_left(self) -> float:
+        """Share of the weighted trace of K that is not in F F'."""
+        whole = float(self.weight @ np.maximum(self.matrix.diagonal, 0.0))
+        return float(self.weight @ self.residual) / whole if whole > 0 else 0.0
+
     def add_rows(self, candidates: Index) -> int:
         """Take those of the candidates into the span that the span and the others leave apart.
 

@@ -19,10 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse
 
-from ratebound.kernel_functions import Kernel
+from ratebound.kernel_functions import Kernel, dense, is_small
 from ratebound.rows.base import DualPoint, Floats, RowMatrix
 from ratebound.rows.factor import FIRST_RANK, Factor, FactorRows
 from ratebound.rows.memory import MemoryRows
+from ratebound.rows.proximal import MemoryProximalTerms
 
 BLOCK_ROWS = 512
 COLUMN_BLOCK = 4096  # columns of a block of K
@@ -91,7 +92,17 @@ class KernelMatrix:
     def hold(self) -> Any:
         """The whole matrix, which is kept from now on."""
         if self.gram is None:
-            self.gram = self.columns(np.arange(self.n_rows))
+            gram = np.empty((self.n_rows, self.n_rows))
+            X = dense(self.X) if is_small(self.X) else self.X
+
+            def work(rows: slice) -> None:
+                """A block of rows from the diagonal on, and by symmetry one of columns."""
+                values = self.kernel.between(X[rows], X[rows.start :])
+                gram[rows, rows.start :] = values
+                gram[rows.start :, rows] = values.T
+
+            self._map(work)
+            self.gram = gram
         return self.gram
 
     def _map(self, work: Callable[[slice], None]) -> None:
@@ -211,6 +222,13 @@ class KernelRows(MemoryRows):
         raise RuntimeError(
             "the interior point does not run on kernel rows themselves: wrap it, as in "
             "GrowingRank(InteriorPoint())"
+        )
+
+    def proximal(self) -> MemoryProximalTerms:
+        """Nor have they any for the products of an augmented Lagrangian."""
+        raise RuntimeError(
+            "the augmented Lagrangian does not run on rows of a kernel: take GrowingRank() or "
+            "CuttingPlane(SDCA())"
         )
 
     @property

@@ -23,6 +23,9 @@ SOLVERS = ("auto", "interior-point", "augmented-lagrangian", "cutting-plane")
 
 LARGEST_SPARSE_GRAM = 1000  # columns of a sparse X up to which exact steps are worth their price
 STIFF = 100.0  # how far a row's dual variable can move its own score, where there are more columns
+LONG_FACTOR = 0.05  # share of a kernel's trace, left by its first columns, that makes a factor long
+LARGEST_MATRIX = 2.0  # GiB that a kernel matrix may take without being asked for
+MOST_GOALS = 8  # constraints that a cutting plane on a kernel matrix is trusted with
 
 
 def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, str]:
@@ -39,7 +42,7 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
         name = wanted.__name__
         raise TypeError(f"solver is the class {name}: pass a configured one, solver={name}()")
     if isinstance(problem.rows, KernelRows):
-        return _for_a_kernel(wanted)
+        return _for_a_kernel(wanted, problem)
     if not isinstance(wanted, str):
         return _for_a_fit(wanted), f"{wanted!r}: as configured"
     if wanted == "auto" and isinstance(problem.rows, RowsWithGaps):
@@ -76,8 +79,10 @@ def _auto(problem: RampProblem) -> tuple[Solver, str]:
     )
 
 
-def _for_a_kernel(wanted: str | Solver) -> tuple[Solver, str]:
+def _for_a_kernel(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, str]:
     """Columns come from a factor that grows; oracles of the cutting plane see the whole kernel."""
+    if wanted == "auto":
+        return _auto_for_a_kernel(problem)
     if wanted == "cutting-plane":
         return _for_a_fit(CuttingPlane(SDCA())), (
             "cutting-plane with SDCA on the kernel matrix: asked for"
@@ -91,8 +96,32 @@ def _for_a_kernel(wanted: str | Solver) -> tuple[Solver, str]:
             'solver="augmented-lagrangian" is for rows in memory with a linear kernel: use '
             '"interior-point" or "cutting-plane" with a kernel'
         )
-    why = "the default" if wanted == "auto" else "asked for"
-    return GrowingRank(), f"interior-point on a factor of the kernel: {why}"
+    return GrowingRank(), "interior-point on a factor of the kernel: asked for"
+
+
+def _auto_for_a_kernel(problem: RampProblem) -> tuple[Solver, str]:
+    """A factor, unless what its first columns leave of the kernel says that it must be long.
+
+    A factor needs a column for nearly every row at a kink, of which a kernel that falls off quickly
+    has many; passes over the matrix do not mind, but memory and many goals they do.
+    """
+    rows = problem.rows
+    assert isinstance(rows, KernelRows)
+    gigabytes = 8 * rows.n_rows**2 / 2**30
+    left = rows.factor.share_left
+    goals = len(problem.bound)
+    narrow = f"{rows.factor.rank} columns of a factor leave {left:.0%} of the kernel"
+    if left <= LONG_FACTOR:
+        return GrowingRank(), f"interior-point on a factor of the kernel: {narrow}"
+    if goals > MOST_GOALS:
+        reason = f"{goals} goals are many for a cutting plane"
+    elif gigabytes > LARGEST_MATRIX:
+        reason = f"the kernel matrix would take {gigabytes:.1f} GiB"
+    else:
+        return _for_a_fit(CuttingPlane(SDCA())), (
+            f"cutting-plane with SDCA on the kernel matrix ({gigabytes:.2g} GiB): {narrow}"
+        )
+    return GrowingRank(), f"interior-point on a factor of the kernel: {narrow}, but {reason}"
 
 
 def _for_a_fit(solver: Solver) -> Solver:
