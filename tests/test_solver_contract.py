@@ -14,6 +14,7 @@ from building import convex_problem
 from ratebound.ramp import ConvexProblem
 from ratebound.solvers import (
     SDCA,
+    AlternatingDirections,
     AugmentedLagrangian,
     BiasCuttingPlane,
     CenterOfMass,
@@ -49,6 +50,7 @@ CHOOSERS: dict[str, CutChooser] = {
 SOLVERS: dict[str, Solver] = {
     "interior point": InteriorPoint(),
     "augmented lagrangian": AugmentedLagrangian(),
+    "alternating directions": AlternatingDirections(),
     **{
         f"{oracle}, {chooser}": CuttingPlane(ORACLES[oracle], CHOOSERS[chooser])
         for oracle, chooser in product(ORACLES, CHOOSERS)
