@@ -20,11 +20,11 @@ from ratebound.rows.base import (
     DualPoint,
     Floats,
     ProximalTerms,
-    SplitTerms,
     RowMatrix,
     Rows,
     ScoredRows,
     Smooth,
+    SplitTerms,
     StepLengths,
     Target,
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from ratebound.rows.memory import MemoryRows
 
 
-def products_of_rows(rows: MemoryRows, used: npt.NDArray[np.intp], dtype: type) -> Any:
+def products_of_rows(
+    rows: MemoryRows, used: npt.NDArray[np.intp], dtype: type[np.float32] | type[np.float64]
+) -> npt.NDArray[Any]:
     """X X' over the used rows, whatever blocks they lie in.
 
     Returns
@@ -25,10 +27,11 @@ def products_of_rows(rows: MemoryRows, used: npt.NDArray[np.intp], dtype: type) 
     if len(used) < rows.n_rows:
         X = X[used]
     if not scipy.sparse.issparse(X):
-        part = np.asarray(X, dtype=dtype)
-        return part @ part.T
+        part: npt.NDArray[Any] = np.asarray(X, dtype=dtype)
+        return np.asarray(part @ part.T)
+    X = cast(Any, X)
     columns = X.tocsc()
-    out = np.zeros((len(used), len(used)), dtype=dtype)
+    out: npt.NDArray[Any] = np.zeros((len(used), len(used)), dtype=dtype)
     kernels.csr_products(
         X.indptr, X.indices, X.data.astype(dtype, copy=False),
         columns.indptr, columns.indices, columns.data.astype(dtype, copy=False),

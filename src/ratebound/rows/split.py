@@ -28,6 +28,8 @@ from ratebound.rows.products import products_of_rows
 if TYPE_CHECKING:
     from ratebound.rows.memory import MemoryRows
 
+MOST_ROWS = 20_000  # the factor of as many takes 1.6 GB
+SOFTER = 4.0  # what the share is divided by where the factor fails
 SHORTEST = 1e-3  # squared length of a row, relative to the mean, below which it counts as that long
 
 
@@ -37,11 +39,16 @@ class MemorySplitTerms:
     def __init__(self, rows: MemoryRows) -> None:
         self.rows = rows
         self.used = np.flatnonzero(rows.cell >= 0)
+        if len(self.used) > MOST_ROWS:
+            raise ValueError(
+                f"alternating directions factorise a matrix of rows x rows, and {len(self.used):,} "
+                f'rows are more than {MOST_ROWS:,}: use solver="auto"'
+            )
         self.weight: Floats = rows.weight[self.used]
         self.cell = rows.cell[self.used]
         count = len(self.used)
         self.squares = np.zeros(count)
-        self.share = 0.0
+        self.wanted = self.share = 0.0
         self.stiffness = np.ones(count)
         self.copy = np.zeros(count)
         self.dual = np.zeros(count)
@@ -61,24 +68,26 @@ class MemorySplitTerms:
 
     def stiffen(self, share: float, alpha: float) -> None:
         """Take this share for the stiffness of all rows, at this alpha."""
-        if share != self.share:
-            self.share = share
+        if share != self.wanted:
+            self.wanted = self.share = share
             self._factorise()
-        self.stiffness = share * alpha / self.squares
+        self.stiffness = self.share * alpha / self.squares
 
     def _factorise(self) -> None:
         matrix = products_of_rows(self.rows, self.used, np.float32)
         squares = np.diagonal(matrix).astype(np.float64)
+        if not np.isfinite(squares).all():
+            raise ValueError("X has rows too long for single precision: scale its columns")
         mean = float(np.mean(squares)) if len(squares) else 0.0
         self.squares = np.maximum(squares, SHORTEST * mean) if mean > 0 else np.ones(len(squares))
         diagonal = np.arange(len(squares))
         matrix[diagonal, diagonal] += (self.squares / self.share).astype(np.float32)
         # the transpose is Fortran-ordered: LAPACK works in its place
-        self._factor, failed = scipy.linalg.lapack.spotrf(
-            matrix.T, lower=0, clean=0, overwrite_a=1
-        )
-        if failed:
-            raise FloatingPointError(f"rows alike in {failed} are beyond single precision")
+        self._factor, failed = scipy.linalg.lapack.spotrf(matrix.T, lower=0, clean=0, overwrite_a=1)
+        if failed:  # rows too much alike for so little beside them
+            self.share /= SOFTER
+            self._factorise()
+            return
         self._error[:] = 0.0
         self._constant = self._solve(np.ones(len(squares)))
 

@@ -35,13 +35,16 @@ from ratebound.rows.base import Floats, Split, SplitTerms
 from ratebound.solvers.base import Solution, Start, Status, Stop
 from ratebound.solvers.newton import one_blas_thread
 
-RELAXATION = 1.6
-LARGEST_SHARE = 20.0
+RELAXATION = 1.7
+FIRST_SHARE = 30.0  # of the stiffness, at most
+MOST_SHARE = 300.0
 SHARE_OF_REACH = 0.15  # of how far a typical row's dual variable can move its own score
 CHECKED = 8  # steps from one look at the bounds to the next
 FIRST_BALANCE = 64  # steps after which the stiffness is looked at; then when they have doubled
 UNBALANCED = 5.0  # ratio of the two distances from which on the stiffness changes
 SPREAD = 1e-2  # of the multipliers, as a share of the stiffest that their goals' hinge sums can be
+FASTER = 1.5  # what a multiplier's pace is multiplied by while it keeps going one way
+FASTEST = 1e9
 SETTLED = 1e-4  # share of the tolerance that the multipliers may leave to be gained
 NEWTON_STEPS = 30  # of the multipliers at most
 TRIALS = 20  # lengths tried along a step, and intercepts
@@ -113,6 +116,8 @@ class _Run:
         self.multipliers = np.clip(multipliers, 0.0, problem.multiplier_bound)
         self.terms.begin(self.coef, self.intercept, afresh=not near)
         self.share = 0.0
+        self.moved = np.zeros(len(problem.bound))
+        self.pace = np.ones(len(problem.bound))
         # no hinge is negative: a bound from below at the prices of what no model can meet
         priced = np.where(problem.bound < 0, problem.multiplier_bound, 0.0)
         proven = problem.constant - float(problem.bound @ priced)
@@ -142,7 +147,9 @@ class _Run:
                 if not 1 / UNBALANCED <= apart / max(moved, 1e-300) <= UNBALANCED:
                     self._stiffen(self.share * (apart / max(moved, 1e-300)) ** 0.5)
             self.terms.fit(RELAXATION, self.problem.fit_intercept)
+            before = self.multipliers
             self._settle()
+            self._pace(self.multipliers - before)
             apart, moved = self.terms.move()
         best = self.best
         return Solution(
@@ -160,10 +167,10 @@ class _Run:
         problem = self.problem
         weight = max(float(problem.rows.cell_weight.sum()), 1e-300)
         reach = problem.rows.largest_norm**2 * problem.total_cost / (weight * problem.alpha)
-        return float(np.clip(SHARE_OF_REACH * reach, 1e-3, LARGEST_SHARE))
+        return float(np.clip(SHARE_OF_REACH * reach, 1e-3, FIRST_SHARE))
 
     def _stiffen(self, share: float) -> None:
-        self.share = float(np.clip(share, 1e-3, 1e3))
+        self.share = float(np.clip(share, 1e-3, MOST_SHARE))
         self.terms.stiffen(self.share, self.problem.alpha)
         # were every row of a goal to give way, its value would fall by as much a unit of v
         weight = self.problem.rows.cell_weight
@@ -182,7 +189,7 @@ class _Run:
         split, height = self._height(centre, centre)
         for steps in range(NEWTON_STEPS):
             v = self.multipliers
-            slope = self._violations(split.hinges) - self.spread * (v - centre)
+            slope = self._violations(split.hinges) - self.spread / self.pace * (v - centre)
             free = ((v > 0) | (slope > 0)) & ((v < problem.multiplier_bound) | (slope < 0))
             if not free.any():
                 return
@@ -203,12 +210,18 @@ class _Run:
                 return
             height = higher
 
+    def _pace(self, moved: Floats) -> None:
+        """Multipliers that keep going one way may go faster, up to the price if need be."""
+        onward = moved * self.moved > 0
+        self.moved = moved
+        self.pace = np.clip(np.where(onward, FASTER, 1.0 / FASTER) * self.pace, 1.0, FASTEST)
+
     def _height(self, v: Floats, centre: Floats) -> tuple[Split, float]:
         """The saddle function, minimised over the copies."""
         split = self.terms.split(self._ceiling(v))
         away = v - centre
         height = split.value - float(self.problem.bound @ v)
-        return split, height - 0.5 * float(away @ (self.spread * away))
+        return split, height - 0.5 * float(away @ (self.spread / self.pace * away))
 
     # the problem's own sparse products take longer than a pass over the copies
     def _ceiling(self, v: Floats) -> Floats:
@@ -223,7 +236,7 @@ class _Run:
         lowest, middle, highest = split.bends
         bend = (above * highest) @ above.T + (below * lowest) @ below.T
         bend += ((above - below) * middle) @ (above - below).T
-        return np.asarray(bend + np.diag(self.spread))
+        return np.asarray(bend + np.diag(self.spread / self.pace))
 
     # ---- bounds ------------------------------------------------------------------------------
 
