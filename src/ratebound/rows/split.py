@@ -9,9 +9,9 @@ score to its copy. With ``stiffness_i = share * alpha / ||x_i||^2`` the model th
 
 solves ``(X X' + diag(||x_i||^2) / share) a = t - intercept``, ``sum a = 0``: a matrix that depends
 neither on alpha nor on costs, goals and anchors, and whose condition is about the share times the
-largest number of rows that are alike. So it is factorised once, in single precision; the error of
-that is measured on the rows themselves now and then and taken into the targets, until there is
-none.
+largest number of rows that are alike. So it is factorised once, in single precision: each fit
+solves for what the last one lacks, and scores are now and then taken from the rows themselves, so
+that the error falls with the steps.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class MemorySplitTerms:
         self.scores = np.zeros(count)
         self.combination = np.zeros(count)
         self.intercept = 0.0
-        self._error = np.zeros(count)
+        self._begun = False
         self._constant = np.zeros(count)
         self._factor: Any = None
 
@@ -88,7 +88,6 @@ class MemorySplitTerms:
             self.share /= SOFTER
             self._factorise()
             return
-        self._error[:] = 0.0
         self._constant = self._solve(np.ones(len(squares)))
 
     def _solve(self, right: Floats) -> Floats:
@@ -102,22 +101,29 @@ class MemorySplitTerms:
     # ---- steps -------------------------------------------------------------------------------
 
     def begin(self, coef: Floats, intercept: float, *, afresh: bool) -> None:
-        """Put the model here; afresh, the copies at its scores with duals of 0."""
-        self.intercept = intercept
-        if afresh:
+        """Afresh, put the copies at this model's scores, with duals of 0; else leave all as is."""
+        if afresh or not self._begun:
+            self._begun = True
             self.dual[:] = 0.0
+            self.combination[:] = 0.0
+            self.intercept = 0.0
+            self.scores[:] = 0.0
             scores = self.rows._compute_scores(coef, intercept, np.empty(self.rows.n_rows))
             self.copy = scores[self.used]
 
     def fit(self, relaxation: float, fit_intercept: bool) -> None:
         """Fit the model to the copies, and draw from its scores the targets of the next copies."""
+        ridge = self.squares / self.share
         targets = self.copy - self.dual / self.stiffness
-        solved = self._solve(targets - self._error)
-        self.intercept = 0.0
-        if fit_intercept and len(solved):
-            self.intercept = float(np.sum(solved) / np.sum(self._constant))
-        self.combination = solved - self.intercept * self._constant
-        self.scores = targets - self.combination * (self.squares / self.share)
+        missing = targets - self.scores - ridge * self.combination
+        change = self._solve(missing)
+        if fit_intercept and len(change):
+            imbalance = float(np.sum(self.combination) + np.sum(change))
+            more = imbalance / float(np.sum(self._constant))
+            change -= more * self._constant
+            self.intercept += more
+        self.combination = self.combination + change
+        self.scores = self.scores + missing - ridge * change
         drawn = relaxation * self.scores + (1.0 - relaxation) * self.copy
         self._targets = drawn + self.dual / self.stiffness
 
@@ -145,12 +151,11 @@ class MemorySplitTerms:
     # ---- what the bounds are made of ---------------------------------------------------------
 
     def model(self) -> Floats:
-        """Coefficients of the model last fitted; its scores are then exact, and the next ones."""
+        """Coefficients of the model last fitted; its scores are then exact."""
         whole = np.zeros((1, self.rows.n_rows))
         whole[0, self.used] = self.combination
         coef = np.asarray(self.rows._transpose(whole)[0])
         scores = self.rows._compute_scores(coef, self.intercept, np.empty(self.rows.n_rows))
-        self._error += scores[self.used] - self.scores
         self.scores = scores[self.used]
         return coef
 

@@ -44,6 +44,7 @@ FIRST_BALANCE = 64  # steps after which the stiffness is looked at; then when th
 UNBALANCED = 5.0  # ratio of the two distances from which on the stiffness changes
 SPREAD = 1e-2  # of the multipliers, as a share of the stiffest that their goals' hinge sums can be
 FASTER = 1.5  # what a multiplier's pace is multiplied by while it keeps going one way
+SLOWER = 0.25  # and where it turns
 FASTEST = 1e9
 SETTLED = 1e-4  # share of the tolerance that the multipliers may leave to be gained
 NEWTON_STEPS = 30  # of the multipliers at most
@@ -107,7 +108,8 @@ class _Run:
         self.tolerance = tolerance
         self.stop = stop
         self.max_iter = max_iter
-        self.table = problem.constraints.toarray().reshape(-1, *problem.cost.shape)
+        self.flat = problem.constraints.toarray()
+        self.table = self.flat.reshape(-1, *problem.cost.shape)
         self.terms: SplitTerms = problem.rows.split_terms()
         near = start is not None and start.barrier is not None
         self.coef = np.zeros(problem.rows.n_features) if start is None else start.coef
@@ -214,7 +216,7 @@ class _Run:
         """Multipliers that keep going one way may go faster, up to the price if need be."""
         onward = moved * self.moved > 0
         self.moved = moved
-        self.pace = np.clip(np.where(onward, FASTER, 1.0 / FASTER) * self.pace, 1.0, FASTEST)
+        self.pace = np.clip(np.where(onward, FASTER, SLOWER) * self.pace, 1.0, FASTEST)
 
     def _height(self, v: Floats, centre: Floats) -> tuple[Split, float]:
         """The saddle function, minimised over the copies."""
@@ -225,10 +227,10 @@ class _Run:
 
     # the problem's own sparse products take longer than a pass over the copies
     def _ceiling(self, v: Floats) -> Floats:
-        return np.asarray(self.problem.cost + np.tensordot(v, self.table, 1))
+        return np.asarray(self.problem.cost + (v @ self.flat).reshape(self.problem.cost.shape))
 
     def _violations(self, hinges: Floats) -> Floats:
-        return np.asarray(np.tensordot(self.table, hinges, 2) - self.problem.bound)
+        return np.asarray(self.flat @ hinges.ravel() - self.problem.bound)
 
     def _bend(self, split: Split) -> Floats:
         """How fast the saddle function's slope in the multipliers falls."""
