@@ -14,7 +14,8 @@ share * alpha / ||x_i||^2,
            - bound @ v - sum_j spread_j/2 (v_j - v_j before)^2
 
    with s the scores, drawn on by `RELAXATION`. For given v every copy has a closed form; v then
-   takes Newton steps in as many dimensions as there are goals, each a pass over the copies;
+   takes Newton steps in as many dimensions as there are goals, each a pass over the copies. The
+   spread of a multiplier that keeps going one way shrinks, as its price may be far;
 3. ``xi_i += r_i (s_i - z_i)`` (drawn on), which is then a slope of l_i at z_i: a point of the dual
    box, whatever came before.
 
