@@ -78,8 +78,8 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     start : {"homotopy", "zero"}
         Where majorization starts: "zero" is the paper's; "homotopy" follows a smoothed ramp from
         zero to a start close to the end, which takes a fraction of the time. Where it stalls, with
-        kernels other than the linear one and with the augmented Lagrangian, that start is zero too
-        (`status_` says so).
+        kernels other than the linear one, with the augmented Lagrangian and with alternating
+        directions, that start is zero too (`status_` says so).
     threshold : {"repair", "zero"}
         "repair" searches the cuts of the training scores exactly for the best that meets every goal
         strictly, and tightens bounds and continues where none does; "zero" is the paper's rule.
