@@ -18,8 +18,14 @@ import numpy as np
 import scipy.sparse
 
 from ratebound.ramp import RampProblem
-from ratebound.rows.memory import MemoryRows
-from ratebound.solvers import SDCA, AugmentedLagrangian, CuttingPlane, InteriorPoint
+from ratebound.rows.memory import LARGEST_SPAN, MemoryRows
+from ratebound.solvers import (
+    SDCA,
+    AlternatingDirections,
+    AugmentedLagrangian,
+    CuttingPlane,
+    InteriorPoint,
+)
 from ratebound.solvers.oracles import remembering
 
 TOLERANCE = 1e-3
@@ -82,21 +88,31 @@ def main() -> None:
     given = parser.parse_args()
     clock = time.process_time if given.clock == "cpu" else time.perf_counter
     print(
-        "| rows | columns | entries a row | interior point | augmented Lagrangian | cutting plane |"
+        "| rows | columns | entries a row | interior point | augmented Lagrangian | cutting plane "
+        "| alternating directions |"
     )
-    print("|---:|---:|---:|---:|---:|---:|")
+    print("|---:|---:|---:|---:|---:|---:|---:|")
+    solvers = [
+        InteriorPoint(),
+        AugmentedLagrangian(),
+        CuttingPlane(remembering(SDCA())),
+        AlternatingDirections(),
+    ]
     for d, filled in ((10, 10), (100, 10)):  # compiled before any clock runs
-        for solver in (InteriorPoint(), AugmentedLagrangian(), CuttingPlane(remembering(SDCA()))):
+        for solver in solvers:
             timed(solver, made_problem(300, d, filled), 1e6, 1, time.perf_counter)
-    for n in (1_000, 10_000, 100_000):
-        for d, filled in ((10, 10), (100, 100), (100, 10), (1000, 10), (2000, 10), (10_000, 10)):
+    columns = [(10, 10), (100, 100), (100, 10), (1000, 10), (2000, 10), (10_000, 10)]
+    wide = [(2000, 2000), (10_000, 100)]
+    for n in (1_000, 3_000, 10_000, 100_000):
+        few = n <= LARGEST_SPAN
+        for d, filled in columns + wide if few else columns:
             problem = made_problem(n, d, filled)
             cells = [
                 timed(solver, problem, given.limit, given.repeats, clock)
-                for solver in (
-                    InteriorPoint(), AugmentedLagrangian(), CuttingPlane(remembering(SDCA()))
-                )
-            ]  # fmt: skip
+                if few or not isinstance(solver, AlternatingDirections)
+                else "too many rows"
+                for solver in solvers
+            ]
             print(f"| {n:,} | {d:,} | {filled} | {' | '.join(cells)} |", flush=True)
 
 

@@ -16,6 +16,7 @@ from ratebound.kernel_functions import Kernel
 from ratebound.ramp import ConvexProblem
 from ratebound.solvers import (
     SDCA,
+    AlternatingDirections,
     AugmentedLagrangian,
     BiasCuttingPlane,
     CenterOfMass,
@@ -60,6 +61,7 @@ CHOOSERS: dict[str, CutChooser] = {
 SOLVERS: dict[str, Solver] = {
     "interior point": InteriorPoint(),
     "augmented lagrangian": AugmentedLagrangian(),
+    "alternating directions": AlternatingDirections(),
     **{
         f"{oracle}, {chooser}": CuttingPlane(ORACLES[oracle], CHOOSERS[chooser])
         for oracle, chooser in product(ORACLES, CHOOSERS)

@@ -698,3 +698,65 @@ def proximal_terms(
             slope += top * factors[side, i]
         gradient[i] = slope
         curvature[i] = weights[i] * bend
+
+
+@compiled
+def csr_products(indptr, indices, data, starts, owners, values, seen, out):
+    """Lower triangle of X X', from X by rows and by columns (starts, owners, values).
+
+    `seen`, zeros, counts the entries of every column in the rows so far: those that a row meets.
+    """
+    for i in range(len(indptr) - 1):
+        row = out[i]
+        for k in range(unsigned(indptr[i]), unsigned(indptr[i + 1])):
+            column = unsigned(indices[k])
+            value = data[k]
+            seen[column] += 1
+            first = unsigned(starts[column])
+            for other in range(first, first + unsigned(seen[column])):
+                row[unsigned(owners[other])] += value * values[other]
+
+
+@compiled
+def split_terms(targets, stiffness, weights, cells, live, ceiling, places, hinges, bends):
+    """Put every score where charge and pull balance: argmin of charge(z) + stiffness/2 (z - t)^2.
+
+    Adds the hinge sums there to hinges[side, cell], and to bends[zone, cell] the sums of
+    weight^2 / stiffness over the rows below both kinks, between them and above both, of which the
+    hinge sums' derivatives by the ceilings are made. Returns the sum of the minima.
+    """
+    total = 0.0
+    for i in range(len(targets)):
+        target = targets[i]
+        bits = live[i]
+        if bits == 0:
+            places[i] = target
+            continue
+        cell = cells[i]
+        weight = weights[i]
+        pull = stiffness[i]
+        high = weight * ceiling[0, cell] if bits & 1 else 0.0
+        low = weight * ceiling[1, cell] if bits & 2 else 0.0
+        zone = -1
+        if target < -0.5 - low / pull:
+            z = target + low / pull
+            zone = 0
+        elif target <= -0.5 + (high - low) / pull:
+            z = -0.5
+        elif target < 0.5 + (high - low) / pull:
+            z = target - (high - low) / pull
+            zone = 1
+        elif target <= 0.5 + high / pull:
+            z = 0.5
+        else:
+            z = target - high / pull
+            zone = 2
+        places[i] = z
+        if zone >= 0:
+            bends[zone, cell] += weight * weight / pull
+        above = max(0.5 + z, 0.0) if bits & 1 else 0.0
+        below = max(0.5 - z, 0.0) if bits & 2 else 0.0
+        hinges[0, cell] += weight * above
+        hinges[1, cell] += weight * below
+        total += high * above + low * below + 0.5 * pull * (z - target) * (z - target)
+    return total

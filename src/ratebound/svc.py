@@ -60,7 +60,8 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         What to minimise, subject to what. None minimises the error rate.
     alpha : float, optional
         Weight of the regulariser, the paper's λ; None is 1 / (sum of the training rows' weights).
-    solver : {"auto", "interior-point", "augmented-lagrangian", "cutting-plane"} or Solver
+    solver : {"auto", "interior-point", "augmented-lagrangian", "alternating-directions", \
+            "cutting-plane"} or Solver
         How one convex problem is solved: a name, or a configured solver such as
         ``CuttingPlane(oracle=Liblinear())`` of `ratebound.solvers`.
     tol : float
@@ -76,8 +77,8 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
     start : {"homotopy", "zero"}
         Where majorization starts: "zero" is the paper's; "homotopy" follows a smoothed ramp from
         zero to a start close to the end, which takes a fraction of the time. Where it stalls, with
-        kernels other than the linear one and with the augmented Lagrangian, that start is zero too
-        (`status_` says so).
+        kernels other than the linear one, with the augmented Lagrangian and with alternating
+        directions, that start is zero too (`status_` says so).
     threshold : {"repair", "zero"}
         "repair" searches the cuts of the training scores exactly for the best that meets every goal
         strictly, and tightens bounds and continues where none does; "zero" is the paper's rule.
@@ -151,7 +152,15 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         "goals": [Goals, None],
         "alpha": [Interval(Real, 0, None, closed="neither"), None],
         "solver": [
-            StrOptions({"auto", "interior-point", "augmented-lagrangian", "cutting-plane"}),
+            StrOptions(
+                {
+                    "auto",
+                    "interior-point",
+                    "augmented-lagrangian",
+                    "alternating-directions",
+                    "cutting-plane",
+                }
+            ),
             HasMethods("solve"),
         ],
         "tol": [Interval(Real, 0, 1, closed="neither")],
@@ -399,6 +408,7 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         from ratebound.homotopy import Homotopy
         from ratebound.majorize import WARM_GAP, Majorization
         from ratebound.operating_point import Cut, repair
+        from ratebound.solvers.alternating_directions import AlternatingDirections
         from ratebound.solvers.augmented_lagrangian import AugmentedLagrangian
         from ratebound.solvers.choice import choose_solver
 
@@ -406,8 +416,9 @@ class RateBoundSVC(Prediction, ClassifierMixin, BaseEstimator):
         if self.verbose:
             print(f"[RateBoundSVC] {why}")
         # The path needs columns, which rows of a kernel have only by their factor, and its Newton
-        # steps factorise what the augmented Lagrangian is chosen for not to be factorised.
-        path = self.kernel == "linear" and not isinstance(solver, AugmentedLagrangian)
+        # steps factorise what these solvers are chosen for not to be factorised, or only once.
+        cheap = isinstance(solver, AugmentedLagrangian | AlternatingDirections)
+        path = self.kernel == "linear" and not cheap
         majorization = Majorization(
             solver, self.tol, self.max_iter, adapt_price=self.multiplier_bound is None,
             homotopy=Homotopy() if self.start == "homotopy" and path else None,

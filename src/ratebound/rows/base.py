@@ -202,6 +202,64 @@ class ProximalTerms(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Split:
+    """Copies of the scores where charge and pull balance, see `SplitTerms`.
+
+    Attributes
+    ----------
+    value : float, sum of charge(z) + stiffness/2 (z - target)^2
+    hinges : (2, cells), hinge sums of the copies z
+    bends : (3, cells), sums of weight^2 / stiffness of rows below both kinks, between, above both
+    """
+
+    value: float
+    hinges: Floats
+    bends: Floats
+
+
+class SplitTerms(Protocol):
+    """Rows with a copy of every score, which bears the charge, and a dual variable between the two.
+
+    Copies and dual variables stay from one problem over these rows to the next.
+    """
+
+    intercept: float  # of the model last fitted
+    stiffness: Floats  # of the pull between scores and copies
+
+    def stiffen(self, share: float, alpha: float) -> None:
+        """Take ``share * alpha / ||x||^2`` for the stiffness of every row."""
+        ...
+
+    def begin(self, coef: Floats, intercept: float, *, afresh: bool) -> None:
+        """Put the model here; afresh, the copies at its scores with duals of 0."""
+        ...
+
+    def fit(self, relaxation: float, fit_intercept: bool) -> None:
+        """Fit the model to the copies."""
+        ...
+
+    def split(self, ceiling: Floats) -> Split:
+        """Where the copies go at these ceilings, and what that costs."""
+        ...
+
+    def move(self) -> tuple[float, float]:
+        """Let them go there; how far scores and copies are apart, and how far these went."""
+        ...
+
+    def model(self) -> Floats:
+        """Coefficients of the model last fitted."""
+        ...
+
+    def shifted(self, shift: float) -> tuple[Floats, Floats]:
+        """Hinge sums (2, cells) with the intercept moved so far, and their slopes by it."""
+        ...
+
+    def dual_point(self, ceiling: Floats, fit_intercept: bool) -> DualPoint:
+        """Sums of the dual variables, clipped to their boxes."""
+        ...
+
+
 class Rows(Protocol):
     """Rows of X with a weight and a cell each, and the state that a solver keeps per row."""
 
@@ -259,6 +317,10 @@ class Rows(Protocol):
 
     def proximal(self) -> ProximalTerms:
         """Return the terms as proximal hinges: the same object, with its centres, every time."""
+        ...
+
+    def split_terms(self) -> SplitTerms:
+        """Return the terms with copies of their scores: the same object every time."""
         ...
 
     @property

@@ -24,6 +24,7 @@ from ratebound.rows.base import (
     Rows,
     ScoredRows,
     Smooth,
+    SplitTerms,
     StepLengths,
     Target,
 )
@@ -116,6 +117,13 @@ class RowsWithGaps:
         raise RuntimeError(
             "score_gap() needs rows without a bias, which the augmented Lagrangian does not have: "
             'use solver="interior-point"'
+        )
+
+    def split_terms(self) -> SplitTerms:
+        """Raise: rows without a bias have no copies of their scores."""
+        raise RuntimeError(
+            "score_gap() needs rows without a bias, which alternating directions do not have: use "
+            'solver="interior-point"'
         )
 
     @property

@@ -33,6 +33,7 @@ from ratebound.rows.base import (
 )
 from ratebound.rows.bent import BentRows
 from ratebound.rows.proximal import MemoryProximalTerms
+from ratebound.rows.split import MemorySplitTerms
 
 CHUNK_ROWS = 8192
 GRAM_BYTES = 2**26  # what the partial sums of X'DX may take together
@@ -161,6 +162,7 @@ class MemoryRows:
         self._smoothed: Floats | None = None
         self._compact: MemoryRows | None = None
         self._proximal: MemoryProximalTerms | None = None
+        self._split: MemorySplitTerms | None = None
 
     def compact(self) -> MemoryRows:
         """Rows in coordinates of their span where there are fewer rows than columns."""
@@ -335,6 +337,12 @@ class MemoryRows:
         if self._proximal is None:
             self._proximal = MemoryProximalTerms(self)
         return self._proximal
+
+    def split_terms(self) -> MemorySplitTerms:
+        """Return the terms with copies of their scores: the same object every time."""
+        if self._split is None:
+            self._split = MemorySplitTerms(self)
+        return self._split
 
     # ---- the state of the interior-point method ----------------------------------------------
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
-import scipy.sparse
 
 from ratebound.rows.base import Curvature, DualPoint, Floats
-from ratebound.rows.memory import MemoryRows, Sparse
+from ratebound.rows.memory import MemoryRows
+from ratebound.rows.products import products_of_rows
 
 
 class SpanRows(MemoryRows):
@@ -23,9 +23,10 @@ class SpanRows(MemoryRows):
     def __init__(self, parent: MemoryRows) -> None:
         self.parent = parent
         used = np.flatnonzero(parent.cell >= 0)
-        gram = _gram_of_rows(parent, used)
-        factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(gram, lower=1)
-        factor = np.tril(factor)[:, :rank]
+        products = products_of_rows(parent, used, np.float64)
+        # the transpose is Fortran-ordered: LAPACK works in its place, and its factor is upper
+        factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(products.T, lower=0, overwrite_a=1)
+        factor = np.triu(factor).T[:, :rank]
         order = pivots - 1
         coordinates = np.zeros((parent.n_rows, max(rank, 1)))
         coordinates[used[order], :rank] = factor
@@ -86,22 +87,3 @@ class SpanRows(MemoryRows):
         """Sums of the current dual point over the rows themselves."""
         point, totals = self._dual_terms(ceiling)
         return DualPoint(self.parent._transpose(point), totals)
-
-
-def _gram_of_rows(rows: MemoryRows, used: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Floats:
-    """X X' over the used rows, whatever blocks they lie in."""
-    parts = []
-    for chunk in rows.chunks:
-        if isinstance(chunk.X, Sparse):
-            matrix = scipy.sparse.csr_array(
-                (chunk.X.data, chunk.X.indices, chunk.X.indptr),
-                shape=(len(chunk.X.indptr) - 1, rows.n_features),
-            )
-            parts.append(matrix[chunk.first : chunk.last])
-        else:
-            parts.append(scipy.sparse.csr_array(chunk.X[chunk.first : chunk.last]))
-    if all(isinstance(chunk.X, Sparse) for chunk in rows.chunks):
-        stacked = scipy.sparse.vstack(parts, format="csr")[used].astype(np.float64)
-        return np.asarray((stacked @ stacked.T).toarray())
-    dense = np.vstack([part.toarray() for part in parts])[used].astype(np.float64)
-    return np.asarray(dense @ dense.T)

@@ -1,5 +1,6 @@
 """Solvers of the convex problem, each to a certificate; the oracles and choosers of Algorithm 2."""
 
+from ratebound.solvers.alternating_directions import AlternatingDirections
 from ratebound.solvers.augmented_lagrangian import AugmentedLagrangian
 from ratebound.solvers.bias import BiasCuttingPlane
 from ratebound.solvers.choosers import CenterOfMass, Level, Maximization
@@ -12,6 +13,7 @@ from ratebound.solvers.sdca import SDCA
 
 __all__ = [
     "SDCA",
+    "AlternatingDirections",
     "AugmentedLagrangian",
     "BiasCuttingPlane",
     "CenterOfMass",

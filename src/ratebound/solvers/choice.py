@@ -8,6 +8,7 @@ from ratebound.ramp import RampProblem
 from ratebound.rows.gaps import RowsWithGaps
 from ratebound.rows.kernel import KernelRows
 from ratebound.rows.memory import LARGEST_GRAM, LARGEST_SPAN
+from ratebound.solvers.alternating_directions import AlternatingDirections
 from ratebound.solvers.augmented_lagrangian import AugmentedLagrangian
 from ratebound.solvers.base import Solver
 from ratebound.solvers.cutting_plane import CuttingPlane
@@ -19,13 +20,21 @@ from ratebound.solvers.sdca import SDCA
 __all__ = ["SOLVERS", "choose_solver"]
 
 #: What `choose_solver` knows by name.
-SOLVERS = ("auto", "interior-point", "augmented-lagrangian", "cutting-plane")
+SOLVERS = (
+    "auto",
+    "interior-point",
+    "augmented-lagrangian",
+    "alternating-directions",
+    "cutting-plane",
+)
 
 LARGEST_SPARSE_GRAM = 1000  # columns of a sparse X up to which exact steps are worth their price
-STIFF = 100.0  # how far a row's dual variable can move its own score, where there are more columns
+FEWEST = 500  # rows up to which the interior point takes no time worth saving
+STIFF = 20.0  # how far a row's dual variable can move its own score, where there are more columns
+MOST_GOALS = 64  # constraints whose multipliers take Newton steps at every step of a solver
 LONG_FACTOR = 0.05  # share of a kernel's trace, left by its first columns, that makes a factor long
 LARGEST_MATRIX = 2.0  # GiB that a kernel matrix may take without being asked for
-MOST_GOALS = 8  # constraints that a cutting plane on a kernel matrix is trusted with
+MOST_CUT_GOALS = 8  # constraints that a cutting plane on a kernel matrix is trusted with
 
 
 def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, str]:
@@ -53,25 +62,27 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
         return InteriorPoint(), "interior-point: asked for"
     if wanted == "augmented-lagrangian":
         return AugmentedLagrangian(), "augmented-lagrangian: asked for"
+    if wanted == "alternating-directions":
+        return AlternatingDirections(), "alternating-directions: asked for"
     return _auto(problem)
 
 
 def _auto(problem: RampProblem) -> tuple[Solver, str]:
-    """Interior point, unless passes over the rows cost less than X'DX formed and factorised.
-
-    The number of goals does not enter: to either a goal is a column in a border.
-    """
+    """Whose factors and passes cost least, see docs/solvers.md for the measurements."""
     rows = problem.rows
     size = rows.n_features
     full = rows.entries >= 0.5 * rows.n_rows * size
     shape = f"{rows.n_rows:,} rows x {size:,} columns"
+    if FEWEST < rows.n_rows <= min(size, LARGEST_SPAN) and len(problem.bound) <= MOST_GOALS:
+        reach = rows.largest_norm**2 * problem.total_cost
+        stiff = reach > STIFF * problem.alpha * rows.cell_weight.sum()
+        if full or stiff or rows.n_rows <= LARGEST_SPARSE_GRAM:
+            return AlternatingDirections(), (
+                f"alternating-directions: of {shape}, XX' is factorised once and for all"
+            )
+    # the number of goals does not enter: to either a goal is a column in a border
     if min(rows.n_rows, size) <= (LARGEST_GRAM if full else LARGEST_SPARSE_GRAM):
         return InteriorPoint(), f"interior-point: of {shape}, X'DX is small enough to be factorised"
-    reach = rows.largest_norm**2 * problem.total_cost / (problem.alpha * rows.cell_weight.sum())
-    if rows.n_rows < size and rows.n_rows <= LARGEST_SPAN and reach > STIFF:
-        return InteriorPoint(), (
-            f"interior-point: of {shape}, few and long rows, on which cheaper steps are too many"
-        )
     spared = 8 * size**2 / 2**20
     return AugmentedLagrangian(), (
         f"augmented-lagrangian: of {shape}, X'DX ({spared:,.0f} MiB) costs more to factorise than "
@@ -91,9 +102,9 @@ def _for_a_kernel(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
         return GrowingRank(wanted), f"{wanted!r} on a factor of the kernel: as configured"
     if not isinstance(wanted, str):
         return _for_a_fit(wanted), f"{wanted!r}: as configured"
-    if wanted == "augmented-lagrangian":
+    if wanted in ("augmented-lagrangian", "alternating-directions"):
         raise ValueError(
-            'solver="augmented-lagrangian" is for rows in memory with a linear kernel: use '
+            f'solver="{wanted}" is for rows in memory with a linear kernel: use '
             '"interior-point" or "cutting-plane" with a kernel'
         )
     return GrowingRank(), "interior-point on a factor of the kernel: asked for"
@@ -113,7 +124,7 @@ def _auto_for_a_kernel(problem: RampProblem) -> tuple[Solver, str]:
     narrow = f"{rows.factor.rank} columns of a factor leave {left:.0%} of the kernel"
     if left <= LONG_FACTOR:
         return GrowingRank(), f"interior-point on a factor of the kernel: {narrow}"
-    if goals > MOST_GOALS:
+    if goals > MOST_CUT_GOALS:
         reason = f"{goals} goals are many for a cutting plane"
     elif gigabytes > LARGEST_MATRIX:
         reason = f"the kernel matrix would take {gigabytes:.1f} GiB"
