@@ -85,7 +85,8 @@ def all_sums(rows: Rows, case: Case) -> dict[str, Any]:
         target = rows.target(case.ceiling, 0.03)
         for what in (point, curvature, target):
             for name, value in vars(what).items():
-                sums[f"{name} of {type(what).__name__} {when}"] = value
+                if value is not None:  # what only some rows know
+                    sums[f"{name} of {type(what).__name__} {when}"] = value
 
     def move(when: str) -> None:
         lengths = rows.direction(coef_step, intercept_step, case.ceiling, ceiling_step, 0.03)

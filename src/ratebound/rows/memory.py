@@ -267,8 +267,9 @@ class MemoryRows:
                 out = np.zeros((len(vectors), self.n_features))
                 kernels.csr_transpose(*chunk.X, vectors, chunk.first, chunk.last, chunk.offset, out)
                 return out
-            part: Floats = vectors[:, chunk.span] @ chunk.X[chunk.first : chunk.last]
-            return part
+            # np.dot lets other threads run meanwhile, which @ does not
+            X = chunk.X[chunk.first : chunk.last]
+            return np.array([np.dot(vector[chunk.span], X) for vector in vectors])
 
         return np.asarray(np.sum(self._map(work), axis=0))
 
@@ -498,7 +499,7 @@ class MemoryRows:
                         chunk.first, chunk.last, chunk.offset, total, border,
                     )  # fmt: skip
                 else:
-                    total, border = _dense_gram(chunk, curvature, negligible, total, border)
+                    _dense_gram(chunk, curvature, negligible, total, border)
             return total, border
 
         if groups > 1 and self.threads > 1:
@@ -637,9 +638,10 @@ class MemoryRows:
 
 def _dense_gram(
     chunk: Chunk, curvature: Floats, negligible: float, total: Floats, border: Floats
-) -> tuple[Floats, Floats]:
+) -> None:
     """Add the upper triangle of a dense chunk's X' D X, a buffer of scaled rows at a time."""
     rows = max(16, GRAM_BUFFER // max(1, chunk.X.shape[1]))
+    product = np.empty_like(total)
     for first in range(chunk.first, chunk.last, rows):
         last = min(first + rows, chunk.last)
         weights = curvature[chunk.offset + first : chunk.offset + last]
@@ -650,9 +652,7 @@ def _dense_gram(
         if not kept.all():
             part, weights = part[kept], weights[kept]
         scaled = np.asarray(part * np.sqrt(weights)[:, None], dtype=np.float64)
-        border += weights @ part
-        # scaled.T is Fortran-ordered: BLAS reads it in place; dsyrk fills one triangle of a * a'
-        total = scipy.linalg.blas.dsyrk(
-            1.0, scaled.T, beta=1.0, c=total.T, lower=1, overwrite_c=1
-        ).T
-    return total, border
+        border += np.dot(weights, part)
+        # NumPy sees that both factors are one matrix (dsyrk), and lets other threads run meanwhile,
+        # which SciPy's wrappers of BLAS do not
+        total += np.triu(np.dot(scaled.T, scaled, out=product))
