@@ -222,7 +222,9 @@ def report(task: Task, solver: str, limit: float, repeats: int, clock: Clock) ->
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--solvers", nargs="+", default=["auto"], help="names, see `SOLVERS`")
+    parser.add_argument(
+        "--solvers", nargs="+", default=["auto"], help="names that RateBoundSVC takes"
+    )
     parser.add_argument("--only", default="", help="tasks whose name contains this")
     parser.add_argument("--limit", type=float, default=60.0, help="seconds for a majorization")
     parser.add_argument("--repeats", type=int, default=1)

@@ -222,7 +222,7 @@ def test_data_that_cannot_be_had(
     def missing(name: str) -> None:
         raise FileNotFoundError(f'dataset "{name}" is not on this machine')
 
-    monkeypatch.setattr("ratebound.experiments.fairness.load", missing)
+    monkeypatch.setattr("ratebound.experiments.adult.all_rows", missing)
     command = ["reproduce", "fairness", "--quick", "--jobs", "1", "--out", str(tmp_path)]
     assert main(command) == 2
     assert 'ratebound: dataset "adult" is not' in capsys.readouterr().err
@@ -326,7 +326,8 @@ def test_a_support_vector_machine_is_solved_to_the_end(
     from sklearn.svm import LinearSVC
 
     from ratebound import RateBoundSVC
-    from ratebound.experiments.fairness import ToTheEnd, split
+    from ratebound.experiments.adult import split
+    from ratebound.experiments.plain_models import ToTheEnd
 
     train, _ = split(1, quick=True)
     n = len(train.y)

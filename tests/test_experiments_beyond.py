@@ -11,9 +11,11 @@ import pytest
 
 from ratebound import Goals, error_rate, false_positive_rate, recall
 from ratebound.experiments import alphas, load, repair, sizes, starts
-from ratebound.experiments.cases import CASES, Rows, judge
+from ratebound.experiments.adult import split
+from ratebound.experiments.cases import CASES, judge
 from ratebound.experiments.experiment import Experiment, Results
 from ratebound.experiments.paired import Difference, difference
+from ratebound.experiments.rows import Rows
 
 FILES = {
     "adult": "a9a.train.libsvm.gz",
@@ -160,11 +162,12 @@ def test_alphas_are_chosen_on_training_rows_of_the_official_split(
     from ratebound.datasets import load as load_data
 
     adult = load_data("adult")
-    train, test = alphas._split(0, None)
+    train, test = split(0)
     np.testing.assert_array_equal(train.y, adult.y)
     np.testing.assert_array_equal(test.y, adult.test.y)
-    train, test = alphas._split(1, 100)
-    assert (len(train.y), len(test.y)) == (100, len(adult.test.y))
+    train, test = split(1)
+    assert (len(train.y), len(test.y)) == (len(adult.y), len(adult.test.y))
+    assert np.any(train.y != adult.y)
 
 
 # --- claims that fail -----------------------------------------------------------------------------

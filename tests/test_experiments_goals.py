@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from ratebound.datasets import load as load_data
 from ratebound.experiments import coverage, egregious, neyman_pearson
 from ratebound.experiments.experiment import Results
-from ratebound.experiments.fairness import Rows
+from ratebound.experiments.rows import Rows
 
 #: How many records a quick run has: bounds, splits and methods.
 CASES = {
@@ -100,7 +100,7 @@ class TestGolden:
     def test_rows_are_set_apart_by_the_rule(self, data_file):
         data_file("a9a.train.libsvm.gz")
         adult = load_data("adult")
-        rows = Rows(adult.X, adult.y, np.zeros(len(adult.y), dtype=bool))
+        rows = Rows(adult.X, adult.y)
         others, golden = egregious.set_apart(rows, 40, np.random.default_rng(0))
         assert len(golden.y) == 80
         assert len(others.y) == len(adult.y) - 80
@@ -124,11 +124,9 @@ class TestGolden:
         random = np.random.default_rng(0)
         X = sp.csr_matrix(random.normal(size=(60, 3)))
         y = np.where(X.toarray()[:, 0] + random.normal(size=60) > 0, 1, -1)
-        train = Rows(X[:50], y[:50], np.zeros(50, dtype=bool))
-        golden = egregious.Golden(X[50:], y[50:])
-        thrice = egregious.Golden(
-            sp.vstack([golden.X] * 3, format="csr"), np.concatenate([golden.y] * 3)
-        )
+        train = Rows(X[:50], y[:50])
+        golden = Rows(X[50:], y[50:])
+        thrice = Rows(sp.vstack([golden.X] * 3, format="csr"), np.concatenate([golden.y] * 3))
         weighted = egregious.weighted_svm(train, golden, 3, 0.01)
         repeated = egregious.weighted_svm(train, thrice, 1, 0.01)
         np.testing.assert_allclose(weighted.coef_, repeated.coef_, rtol=1e-5)

@@ -43,7 +43,7 @@ def test_the_example_prints_the_report_that_the_readme_shows() -> None:
     assert "all 3 goals are met" in printed.getvalue()
 
 
-@pytest.mark.parametrize("page", ["goals", "data", "selection", "kernels"])
+@pytest.mark.parametrize("page", ["goals", "data", "selection", "kernels", "experiments"])
 def test_the_blocks_of_a_page_run_one_after_the_other(page: str) -> None:
     """With what they speak of as given: an audited sample, traffic, a deployed model."""
     X, y = make_classification(900, n_features=4, class_sep=2, random_state=0)

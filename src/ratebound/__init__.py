@@ -1,6 +1,7 @@
 """Classifiers that meet real-world goals, with a proof of how close to optimal they are.
 
-Goals are rates on named datasets; `RateBoundSVC` finds a linear classifier that meets them::
+Goals are rates on named datasets; `RateBoundSVC` finds a linear or kernel classifier that meets
+them::
 
     goals = Goals(
         minimize=error_rate(),

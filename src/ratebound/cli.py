@@ -133,7 +133,8 @@ def _add_reproduce(commands: argparse._SubParsersAction[argparse.ArgumentParser]
         "--out",
         type=Path,
         metavar="DIR",
-        help="folder for what comes out (default: reproduced/NAME); with all, one in it for each",
+        help="folder for what comes out (default: reproduced/NAME, or NAME-quick there with "
+        "--quick); with all, one in it for each",
     )
     reproduce.add_argument(
         "--quick", action="store_true", help="few rows, points and runs: does it work at all?"

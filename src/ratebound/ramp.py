@@ -38,8 +38,7 @@ class ConvexProblem:
     """One convex upper bound on the ramp problem, tight at its anchor (Problem 3 of the paper).
 
     With hinge sums ``H[side, cell]`` of weight * max(0, 1/2 ± z) over the terms that the anchor
-    left
-    live, and scores ``z = <coef, x> + intercept``::
+    left live, and scores ``z = <coef, x> + intercept``::
 
         minimise over coef, intercept:   <cost, H> + constant + alpha/2 ||coef||^2
                                + multiplier_bound * sum_j max(0, (constraints @ H - bound)_j)
@@ -131,12 +130,11 @@ class ConvexProblem:
         largest = 0.0
         for scale in self._balances(point.totals):
             totals = scale * point.totals
-            direction = scale[0] * point.features[0] - scale[1] * point.features[1]
-            direction = direction + point.unbiased_features
             imbalance = abs(float(totals[0] - totals[1])) if self.fit_intercept else 0.0
             room = 0.5 * float(totals.sum() + point.unbiased_total) - 0.5 * imbalance
             room -= float(self.bound @ multipliers)
-            slope = np.sqrt(self.rows.squared_norm(direction)) + self.rows.largest_norm * imbalance
+            slope = np.sqrt(point.squared_norm(self.rows, scale))
+            slope += self.rows.largest_norm * imbalance
             if room > 1e-12 * float(np.abs(self.bound) @ multipliers):
                 with np.errstate(divide="ignore", over="ignore"):
                     largest = max(largest, float(np.divide(room, slope)))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 
 from ratebound import (
     Goals,
@@ -19,11 +17,12 @@ from ratebound import (
     recall,
     true_positive_rate,
 )
-from ratebound.datasets import load
-from ratebound.experiments.cases import Rows, judge
-from ratebound.experiments.drawing import STYLES, Series, draw_means, legend_below, panels, titled
+from ratebound.experiments.adult import split
+from ratebound.experiments.cases import judge
+from ratebound.experiments.drawing import STYLES, draw_means, legend_below, panels, titled
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
 from ratebound.experiments.paired import difference
+from ratebound.experiments.rows import fit_quietly
 from ratebound.experiments.writing import table
 
 if TYPE_CHECKING:
@@ -59,21 +58,19 @@ def measure(run: int, quick: bool) -> list[Record]:
 
     Run 0 has the official split, the others random ones of the same sizes.
     """
-    train, test = _split(run, QUICK_ROWS if quick else None)
+    train, test = split(run)
+    if quick:
+        train = train[:QUICK_ROWS]
     records: list[Record] = []
     for name, goals in GOALS.items():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            cv = RateBoundSVCCV(goals, alphas=QUICK_ALPHAS if quick else ALPHAS)
-            cv.fit(train.X, train.y, columns=train.columns)
+        cv = RateBoundSVCCV(goals, alphas=QUICK_ALPHAS if quick else ALPHAS)
+        fit_quietly(cv, train)
         found = cv.cv_results_
         for place, alpha in enumerate(found["param_alpha"]):
             svc = cv.best_estimator_
             if place != cv.best_index_:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", ConvergenceWarning)
-                    svc = RateBoundSVC(goals, alpha=float(alpha))
-                    svc.fit(train.X, train.y, columns=train.columns)
+                svc = RateBoundSVC(goals, alpha=float(alpha))
+                fit_quietly(svc, train)
             error, missed = judge(goals, svc.predict(train.X), train)
             test_error, test_missed = judge(goals, svc.predict(test.X), test)
             records.append(
@@ -94,20 +91,6 @@ def measure(run: int, quick: bool) -> list[Record]:
     return records
 
 
-def _split(run: int, n_train: int | None) -> tuple[Rows, Rows]:
-    data = load("adult")
-    test = data.test
-    assert test is not None
-    X, y = sp.vstack([data.X, test.X]).tocsr(), np.concatenate([data.y, test.y])
-    columns = np.concatenate([data.columns, test.columns])
-    order = np.arange(len(y)) if run == 0 else np.random.default_rng(run).permutation(len(y))
-    count = len(data.y)
-    first, second = (
-        Rows(X[rows], y[rows], columns[rows]) for rows in (order[:count][:n_train], order[count:])
-    )
-    return first, second
-
-
 # --- what came of it ----------------------------------------------------------------------------
 
 
@@ -124,8 +107,7 @@ def figures(results: Results) -> dict[str, Figure]:
             ("test_error", STYLES[1], "test rows (standard deviation over runs)"),
             ("held_out", STYLES[0], "held-out training rows"),
         ):
-            series = Series(label, style.colour, style.marker, style.line)
-            draw_means(panel, those, series, by="place", x="alpha", y=column)
+            draw_means(panel, those, replace(style, label=label), by="place", x="alpha", y=column)
         official = _chosen(those).where(split="official")
         if len(official):
             panel.plot(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -22,19 +21,9 @@ from ratebound import (
     precision,
     recall,
 )
-from ratebound.datasets import RealData, load
+from ratebound.experiments.rows import Rows, all_rows
 
 DEPLOYED_ROWS = 500  # that a deployed model has learned from
-
-
-@dataclass(frozen=True)
-class Rows:
-    """Rows of a dataset, as `RateBoundSVC.fit` and `Goals.evaluate` take them."""
-
-    X: Any
-    y: NDArray[Any]
-    columns: Any
-    baseline: NDArray[Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +47,7 @@ class Case:
 
         Two thirds of the rows at most are for training.
         """
-        data = _all_rows(self.name)
+        data = all_rows(self.name)
         # text has no numbers of its own to be seeded by
         order = np.random.default_rng([run, *self.name.encode()]).permutation(len(data.y))
         first = DEPLOYED_ROWS if self.has_deployed else 0
@@ -79,21 +68,6 @@ class Case:
             for rows in parts[1:]
         )  # fmt: skip
         return train, test
-
-
-@cache
-def _all_rows(name: str) -> RealData:
-    """The dataset, its own test rows among the others."""
-    data = load(name)
-    if data.test is None:
-        return data
-    return RealData(
-        name,
-        sp.vstack([data.X, data.test.X]).tocsr(),
-        np.concatenate([data.y, data.test.y]),
-        np.concatenate([data.columns, data.test.columns]),
-        data.feature_names,
-    )
 
 
 _BLACK, _WHITE = (

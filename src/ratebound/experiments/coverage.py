@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ratebound import Goals, RateBoundSVC, error_rate, positive_rate
+from ratebound.experiments.adult import split
 from ratebound.experiments.drawing import (
     BLACK,
     BLUE,
@@ -22,7 +23,6 @@ from ratebound.experiments.drawing import (
     titled,
 )
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
-from ratebound.experiments.fairness import split
 from ratebound.experiments.plain_models import ALPHA, cut_for_coverage, plain_svm
 from ratebound.experiments.writing import table
 

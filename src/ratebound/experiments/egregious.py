@@ -5,8 +5,7 @@ What it costs in errors to have them right, and what a plain model does with the
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from ratebound import Dataset, Goals, RateBoundSVC, accuracy, error_rate
 from ratebound.datasets import load
+from ratebound.experiments.adult import split
 from ratebound.experiments.drawing import (
     BLUE,
     GREEN,
@@ -25,8 +25,8 @@ from ratebound.experiments.drawing import (
     titled,
 )
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
-from ratebound.experiments.fairness import Rows, split
 from ratebound.experiments.plain_models import ALPHA, plain_svm
+from ratebound.experiments.rows import Rows
 from ratebound.experiments.writing import table
 
 if TYPE_CHECKING:
@@ -40,14 +40,6 @@ WEIGHTS = (1, 10, 100)  # of a golden row among the others, for the plain model
 QUICK_WEIGHTS = (10,)
 
 
-@dataclass(frozen=True)
-class Golden:
-    """Golden rows, those to train on or those held out."""
-
-    X: Any
-    y: NDArray[Any]
-
-
 def measure(run: int, quick: bool) -> list[Record]:
     """All methods on one split: the official one for run 0, else a random one."""
     train, test = split(run, quick)
@@ -59,9 +51,7 @@ def measure(run: int, quick: bool) -> list[Record]:
     records: list[Record] = []
 
     def record(method: str, value: float, model: RateBoundSVC) -> None:
-        rows: dict[str, Rows | Golden] = {
-            "train": train, "test": test, "golden": golden, "held_out": held_out
-        }  # fmt: skip
+        rows = {"train": train, "test": test, "golden": golden, "held_out": held_out}
         measured = {f"{name}_error": _error(model, part) for name, part in rows.items()}
         records.append({"method": method, "value": value, **measured})
 
@@ -78,7 +68,7 @@ def measure(run: int, quick: bool) -> list[Record]:
     return records
 
 
-def set_apart(rows: Rows, count: int, random: np.random.Generator) -> tuple[Rows, Golden]:
+def set_apart(rows: Rows, count: int, random: np.random.Generator) -> tuple[Rows, Rows]:
     """Take so many golden rows of each label out of these; return the others and them."""
     chosen = np.sort(
         np.concatenate(
@@ -86,7 +76,7 @@ def set_apart(rows: Rows, count: int, random: np.random.Generator) -> tuple[Rows
         )
     )
     others = np.setdiff1d(np.arange(len(rows.y)), chosen)
-    return rows[others], Golden(rows.X[chosen], rows.y[chosen])
+    return rows[others], rows[chosen]
 
 
 def obvious(rows: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -105,7 +95,7 @@ def obvious(rows: Rows) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     return learned & (rows.y == 1), young & (rows.y == -1)
 
 
-def weighted_svm(train: Rows, golden: Golden, weight: float, alpha: float) -> RateBoundSVC:
+def weighted_svm(train: Rows, golden: Rows, weight: float, alpha: float) -> RateBoundSVC:
     """Fit a plain SVM to the training rows and the golden ones, each of these so many times."""
     return plain_svm(
         sp.vstack([train.X, golden.X], format="csr"),
@@ -115,7 +105,7 @@ def weighted_svm(train: Rows, golden: Golden, weight: float, alpha: float) -> Ra
     )
 
 
-def _error(model: RateBoundSVC, rows: Rows | Golden) -> float:
+def _error(model: RateBoundSVC, rows: Rows) -> float:
     return float(np.mean(model.predict(rows.X) != rows.y))
 
 

@@ -6,19 +6,16 @@ of positive rates, men's over women's, and that ratio against the one asked for.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 
 from ratebound import Constraint, Goals, RateBoundSVC, error_rate, positive_rate, score_gap
-from ratebound.datasets import load
+from ratebound.experiments.adult import split
 from ratebound.experiments.drawing import (
     BLACK,
     BLUE,
@@ -32,17 +29,14 @@ from ratebound.experiments.drawing import (
     titled,
 )
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
+from ratebound.experiments.plain_models import ToTheEnd
+from ratebound.experiments.rows import Rows, fit_quietly
 from ratebound.experiments.writing import table
-from ratebound.ramp import ConvexProblem
-from ratebound.solvers.base import Solution, Start, Stop
-from ratebound.solvers.interior_point import InteriorPoint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-TRAINING_ROWS = 32561  # of the official split; random ones are of the same size, 67 %
-QUICK_ROWS = 3000, 3000
 RATIOS = tuple(np.linspace(1.0, 3.5, 21).tolist())  # the 1/κ asked for
 DEGREE_RATIOS = tuple(np.linspace(1.0, 6.0, 21).tolist())
 QUICK_RATIOS = (1.0, 1.5, 2.0, 3.0)
@@ -91,21 +85,6 @@ VARIANTS = (
 # --- one run --------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Rows:
-    """Rows of Adult."""
-
-    X: Any
-    y: NDArray[Any]
-
-    def __getitem__(self, rows: NDArray[np.int64]) -> Rows:
-        return Rows(self.X[rows], self.y[rows])
-
-    def first_group(self, variant: Variant) -> NDArray[np.bool_]:
-        """Which rows are of the first group, men in most variants."""
-        return np.asarray(self.X[:, [variant.column]].toarray()[:, 0] > 0)
-
-
 def measure(run: int, quick: bool) -> list[Record]:
     """All series on one split: the official one for run 0, else a random one."""
     train, test = split(run, quick)
@@ -138,54 +117,18 @@ def measure(run: int, quick: bool) -> list[Record]:
     return records
 
 
-@dataclass(frozen=True)
-class ToTheEnd:
-    """Solves convex problems to this gap, as a support vector machine is: one step is all it has.
-
-    Majorization solves its first problem loosely, as others follow it.
-    """
-
-    gap: float
-
-    def solve(
-        self,
-        problem: ConvexProblem,
-        tolerance: float,
-        start: Start | None = None,
-        stop: Stop | None = None,
-    ) -> Solution:
-        """Solve like every `Solver`."""
-        return InteriorPoint().solve(problem, min(tolerance, self.gap), start, stop)
-
-
-def split(run: int, quick: bool) -> tuple[Rows, Rows]:
-    """Training and test rows of a run."""
-    adult = load("adult")
-    assert adult.test is not None
-    parts = (adult, adult.test)
-    everyone = Rows(
-        sp.vstack([part.X for part in parts], format="csr"),
-        np.concatenate([part.y for part in parts]),
-    )
-    order = np.arange(len(everyone.y))
-    random = np.random.default_rng(run)
-    if run > 0:
-        order = random.permutation(order)
-    train, test = order[:TRAINING_ROWS], order[TRAINING_ROWS:]
-    if quick:
-        train, test = train[: QUICK_ROWS[0]], test[: QUICK_ROWS[1]]
-    return everyone[train], everyone[test]
+def first_group(rows: Rows, variant: Variant) -> NDArray[np.bool_]:
+    """Which rows are of the first group, men in most variants."""
+    return np.asarray(rows.X[:, [variant.column]].toarray()[:, 0] > 0)
 
 
 def fitted(
     classifier: RateBoundSVC, variant: Variant, train: Rows, test: Rows
 ) -> dict[str, float | int]:
     """Fit, and take errors and ratios: of decisions, and expected of randomized ones."""
-    group = np.where(train.first_group(variant), *variant.groups)
-    with warnings.catch_warnings():
-        # goals that decisions at zero miss, and the single step of convex problems
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        classifier.fit(train.X, train.y, columns={"group": group})
+    group = np.where(first_group(train, variant), *variant.groups)
+    # warned of are goals that decisions at zero miss, and the single step of convex problems
+    fit_quietly(classifier, replace(train, columns={"group": group}))
     measured: dict[str, float | int] = {}
     for name, rows in (("train", train), ("test", test)):
         positive = classifier.predict(rows.X) == 1
@@ -193,7 +136,7 @@ def fitted(
         for kind, decided in (("", positive.astype(float)), ("_expected", probability)):
             wrong = np.where(rows.y == 1, 1.0 - decided, decided)
             measured[f"{name}_error{kind}"] = float(wrong.mean())
-            measured[f"{name}_ratio{kind}"] = ratio_of(decided, rows.first_group(variant))
+            measured[f"{name}_ratio{kind}"] = ratio_of(decided, first_group(rows, variant))
     measured["steps"] = classifier.n_iter_
     return measured
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression
 
 from ratebound.datasets import RealData, load
+from ratebound.experiments.rows import Rows
 
 #: Rows of the paper's D1, D2 and D3.
 PAPER_SIZES = (131_840, 53_877, 68_892)
@@ -125,14 +126,8 @@ class FeatureMap:
 # --- the raw columns ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Rows:
-    X: Floats
-    y: NDArray[np.int64]
-
-
 @cache
-def _flights() -> tuple[_Rows, Any]:
+def _flights() -> tuple[Rows, Any]:
     """Flights of the late months, and the model deployed after the early ones."""
     data = load("flights13")
     X = raw_columns(data)
@@ -149,7 +144,7 @@ def _flights() -> tuple[_Rows, Any]:
     X = (X - centre) / scale
     before, after = known & early, known & ~early
     deployed = LogisticRegression(max_iter=1000).fit(X[before], data.y[before].astype(np.int64))
-    return _Rows(X[after], data.y[after].astype(np.int64)), deployed
+    return Rows(X[after], data.y[after].astype(np.int64)), deployed
 
 
 def raw_columns(data: RealData) -> Floats:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ratebound import Goals, RateBoundSVC, false_positive_rate, recall
+from ratebound.experiments.adult import split
 from ratebound.experiments.drawing import (
     BLACK,
     BLUE,
@@ -25,7 +26,6 @@ from ratebound.experiments.drawing import (
     titled,
 )
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
-from ratebound.experiments.fairness import split
 from ratebound.experiments.plain_models import (
     ALPHA,
     Floats,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from ratebound import Goals, RateBoundSVC
-from ratebound.experiments.fairness import ToTheEnd
+from ratebound.ramp import ConvexProblem
+from ratebound.solvers.base import Solution, Start, Stop
+from ratebound.solvers.interior_point import InteriorPoint
 
 Floats = NDArray[np.float64]
 
@@ -23,6 +26,26 @@ Floats = NDArray[np.float64]
 #: the expense of test rows; to the plain SVM it makes next to no difference.
 ALPHA = 30.0
 GAP = 1e-4  # certified, of the one convex problem
+
+
+@dataclass(frozen=True)
+class ToTheEnd:
+    """Solves convex problems to this gap, as a support vector machine is: one step is all it has.
+
+    Majorization solves its first problem loosely, as others follow it.
+    """
+
+    gap: float
+
+    def solve(
+        self,
+        problem: ConvexProblem,
+        tolerance: float,
+        start: Start | None = None,
+        stop: Stop | None = None,
+    ) -> Solution:
+        """Solve like every `Solver`."""
+        return InteriorPoint().solve(problem, min(tolerance, self.gap), start, stop)
 
 
 def cut_for_recall(score: Floats, y: NDArray[Any], recall: float) -> float:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from ratebound import RateBoundSVC
 from ratebound.experiments.cases import CASES, judge
 from ratebound.experiments.drawing import STYLES, legend_below, panels, titled
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
 from ratebound.experiments.paired import difference
+from ratebound.experiments.rows import fit_quietly
 from ratebound.experiments.writing import table
 
 if TYPE_CHECKING:
@@ -34,9 +33,7 @@ def measure(run: int, quick: bool) -> list[Record]:
         for rule in RULES:
             svc = RateBoundSVC(case.goals, threshold=rule)
             began = time.process_time()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                svc.fit(train.X, train.y, columns=train.columns, baseline=train.baseline)
+            fit_quietly(svc, train)
             seconds = time.process_time() - began
             objective, missed = judge(case.goals, svc.predict(train.X), train)
             test_objective, test_missed = judge(case.goals, svc.predict(test.X), test)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import math
-import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
 from ratebound import Goals, RateBoundSVC, churn, error_rate, positive_rate, recall
-from ratebound.datasets import load
 from ratebound.experiments.drawing import STYLES, draw_means, legend_below, panels, titled
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
+from ratebound.experiments.rows import all_rows, fit_quietly
 from ratebound.experiments.writing import table
 
 if TYPE_CHECKING:
@@ -36,38 +34,33 @@ def measure(run: int, quick: bool) -> list[Record]:
 
     The held-out rows of a run are the same for all sizes.
     """
-    data = load("adult")
-    test = data.test
-    assert test is not None
-    order = np.random.default_rng(run).permutation(len(data.y) + len(test.y))
-    X = sp.vstack([data.X, test.X]).tocsr()[order]
-    y = np.concatenate([data.y, test.y])[order]
-    columns = np.concatenate([data.columns, test.columns])[order]
-    deployed, held_out = slice(0, DEPLOYED_ROWS), slice(-HELD_OUT_ROWS, None)
-    baseline = LogisticRegression(max_iter=1000).fit(X[deployed], y[deployed]).predict(X)
+    everyone = all_rows("adult")
+    everyone = everyone[np.random.default_rng(run).permutation(len(everyone.y))]
+    first = everyone[:DEPLOYED_ROWS]
+    deployed = LogisticRegression(max_iter=1000).fit(first.X, first.y)
+    everyone = replace(everyone, baseline=deployed.predict(everyone.X))
+    held_out = everyone[-HELD_OUT_ROWS:]
     records: list[Record] = []
     for size in QUICK_SIZES if quick else SIZES:
-        train = slice(DEPLOYED_ROWS, DEPLOYED_ROWS + size)
+        train = everyone[DEPLOYED_ROWS : DEPLOYED_ROWS + size]
         for name, goal in GOALS.items():
             goals = Goals(error_rate(), [goal])
             svc = RateBoundSVC(goals)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
-                svc.fit(X[train], y[train], columns=columns[train], baseline=baseline[train])
+            fit_quietly(svc, train)
             record: dict[str, str | int | float] = {"goal": name, "size": size}
             for part, rows in (("", train), ("test_", held_out)):
-                decided = svc.predict(X[rows])
+                decided = svc.predict(rows.X)
                 report = goals.evaluate(
-                    predictions=decided, y=y[rows], columns=columns[rows], baseline=baseline[rows]
+                    predictions=decided, y=rows.y, columns=rows.columns, baseline=rows.baseline
                 )
                 excess = -report.goals[0].slack
                 record |= {
-                    f"{part}objective": float(np.mean(decided != y[rows])),
+                    f"{part}objective": float(np.mean(decided != rows.y)),
                     f"{part}excess": excess,
                     f"{part}missed": max(0.0, excess),
                 }
                 if not part:
-                    record["chance"] = _chance(name, y[rows], columns["sex"][rows], decided)
+                    record["chance"] = _chance(name, rows.y, rows.columns["sex"], decided)
             records.append(record)
     return records
 
@@ -114,8 +107,7 @@ def figures(results: Results) -> dict[str, Figure]:
             ("test_excess", STYLES[1], "held-out rows (mean, standard deviation over runs)"),
             ("excess", STYLES[0], "training rows"),
         ):
-            series = type(style)(label, style.colour, style.marker, style.line)
-            draw_means(panel, those, series, by="size", x="size", y=column)
+            draw_means(panel, those, replace(style, label=label), by="size", x="size", y=column)
         panel.set_xscale("log", base=2)
         panel.set_xticks(sizes, [f"{size:,}" for size in sizes], rotation=30)
         panel.minorticks_off()

@@ -14,19 +14,20 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ratebound import Goals, RateBoundSVC, error_rate
 from ratebound.compile import compile_goals
-from ratebound.experiments.cases import CASES, Case, Rows, judge
+from ratebound.experiments.cases import CASES, Case, judge
 from ratebound.experiments.drawing import STYLES, legend_below, panels, titled
 from ratebound.experiments.experiment import Claim, Experiment, Record, Results
 from ratebound.experiments.paired import Difference, difference
+from ratebound.experiments.rows import Rows
 from ratebound.experiments.writing import table
-from ratebound.majorize import random_model
+from ratebound.majorize import Majorization, random_model
 from ratebound.outcome import Solved
 from ratebound.paths import Stop, follow
+from ratebound.solvers.base import Start
+from ratebound.solvers.interior_point import InteriorPoint
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-    from ratebound.solvers.base import Start
 
 TRAINING_ROWS, HELD_OUT_ROWS = 3000, 20000
 RESTARTS = 20
@@ -59,9 +60,6 @@ class Training:
 
     def hinge(self) -> Iterator[Solved]:
         """The plain SVM, which knows of no goals."""
-        from ratebound.majorize import Majorization
-        from ratebound.solvers.interior_point import InteriorPoint
-
         svc = RateBoundSVC(Goals(error_rate()))
         data, arrays = svc._bound(*self.given)
         plain, _ = svc._ramp_problem(compile_goals(svc._goals(), data), data, arrays)
@@ -93,9 +91,7 @@ class Training:
         return svc
 
     def _from(self, coef: Any, intercept: float) -> Solved:
-        from ratebound.solvers.base import Start
-
-        start: Start = Start(coef, intercept, np.zeros(len(self.problem.bound)))
+        start = Start(coef, intercept, np.zeros(len(self.problem.bound)))
         return self.svc._solve(self.rates, self.problem, start)
 
 

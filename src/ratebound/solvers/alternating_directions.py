@@ -35,6 +35,7 @@ from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Floats, Split, SplitTerms
 from ratebound.solvers.base import Solution, Start, Status, Stop
 from ratebound.solvers.newton import one_blas_thread
+from ratebound.solvers.proven import Proven
 
 RELAXATION = 1.7
 FIRST_SHARE = 30.0  # of the stiffness, at most
@@ -82,18 +83,6 @@ class AlternatingDirections:
             return _Run(problem, tolerance, start, stop, self.max_iter).solve()
 
 
-@dataclass
-class _Best:
-    """The best bounds seen, with the model and the multipliers that prove them."""
-
-    upper: float
-    lower: float
-    coef: Floats
-    multipliers: Floats
-    intercept: float = 0.0
-    violation: float = np.inf
-
-
 class _Run:
     """One solve."""
 
@@ -121,10 +110,7 @@ class _Run:
         self.share = 0.0
         self.moved = np.zeros(len(problem.bound))
         self.pace = np.ones(len(problem.bound))
-        # no hinge is negative: a bound from below at the prices of what no model can meet
-        priced = np.where(problem.bound < 0, problem.multiplier_bound, 0.0)
-        proven = problem.constant - float(problem.bound @ priced)
-        self.best = _Best(np.inf, proven, self.coef, priced)
+        self.best = Proven(problem, self.coef)
 
     # ---- the outline -------------------------------------------------------------------------
 
@@ -137,7 +123,7 @@ class _Run:
             last = stopped or iterations == self.max_iter
             if last or iterations % CHECKED == 0:
                 self._certify(fitted=iterations > 0)
-                if self._gap() <= self.tolerance:
+                if self.best.gap <= self.tolerance:
                     status = Status.OPTIMAL
                     break
             if last:
@@ -154,14 +140,7 @@ class _Run:
             self._settle()
             self._pace(self.multipliers - before)
             apart, moved = self.terms.move()
-        best = self.best
-        return Solution(
-            best.coef, best.intercept, best.multipliers, best.upper, min(best.lower, best.upper),
-            self._gap(), best.violation, self.share, iterations, status,
-        )  # fmt: skip
-
-    def _gap(self) -> float:
-        return self.problem.relative(self.best.upper - self.best.lower, self.best.upper)
+        return self.best.solution(self.share, iterations, status)
 
     # ---- stiffness ---------------------------------------------------------------------------
 
@@ -244,21 +223,15 @@ class _Run:
     # ---- bounds ------------------------------------------------------------------------------
 
     def _certify(self, fitted: bool) -> None:
-        problem, best = self.problem, self.best
+        problem = self.problem
         coef, intercept = self.coef, self.intercept
         if fitted:
             coef, intercept = self.terms.model(), self.terms.intercept
             if problem.fit_intercept:
                 intercept += self._shift()
-        hinges = problem.rows.hinge_sums(coef, intercept)
-        upper = problem.value(coef, hinges)
-        if upper < best.upper:
-            best.upper, best.coef, best.intercept = upper, coef, intercept
-            best.violation = float(np.max(problem.violations(hinges), initial=-np.inf))
+        self.best.look_above(coef, intercept)
         point = self.terms.dual_point(problem.ceiling(self.multipliers), problem.fit_intercept)
-        lower = problem.dual_bound(self.multipliers, point, best.upper)
-        if lower > best.lower:
-            best.lower, best.multipliers = lower, self.multipliers
+        self.best.look_below(self.multipliers, point)
 
     def _shift(self) -> float:
         """What to add to the intercept for the lowest elastic value: tangents of a convex line."""

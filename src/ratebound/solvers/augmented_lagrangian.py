@@ -36,6 +36,7 @@ from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Floats, Slopes
 from ratebound.solvers.base import Solution, Start, Status, Stop
 from ratebound.solvers.newton import newton_system
+from ratebound.solvers.proven import Proven
 
 FIRST_WIDTH = 2.0  # at coef = 0 every u is 1/2, and no share is clipped
 LAST_WIDTH = 0.1
@@ -77,18 +78,6 @@ class AugmentedLagrangian:
 
 
 @dataclass
-class _Best:
-    """The best bounds seen, with the model and the multipliers that prove them."""
-
-    upper: float
-    lower: float
-    coef: Floats
-    multipliers: Floats
-    intercept: float = 0.0
-    violation: float = np.inf
-
-
-@dataclass
 class _Point:
     """Where the run stands: multipliers and sums at its model, and about what bounds they give."""
 
@@ -126,11 +115,8 @@ class _Run:
         size = problem.constraints @ problem.rows.live_weight.ravel() + np.abs(problem.bound)
         unit = problem.total_cost if problem.total_cost > 0 else problem.multiplier_bound
         self.spread = SPREAD * np.where(size > 0, size, 1.0) ** 2 / unit
-        # no hinge is negative: a bound from below at the prices of what no model can meet
-        priced = np.where(problem.bound < 0, problem.multiplier_bound, 0.0)
-        proven = problem.constant - float(problem.bound @ priced)
         self.moved = False
-        self.best = _Best(np.inf, proven, self.coef, priced)
+        self.best = Proven(problem, self.coef)
 
     # ---- the outline -------------------------------------------------------------------------
 
@@ -144,7 +130,7 @@ class _Run:
             settled = self._is_settled(point, width)
             if close or settled or stopped or iterations == self.max_iter:
                 self._certify(point)
-                if self._gap() <= self.tolerance:
+                if self.best.gap <= self.tolerance:
                     status = Status.OPTIMAL
                     break
             if stopped or iterations == self.max_iter:
@@ -155,14 +141,7 @@ class _Run:
             elif not self._newton(point):  # too steep for its rounding: smoother is easier
                 self.width /= NARROWER
             self.moved = settled
-        best = self.best
-        return Solution(
-            best.coef, best.intercept, best.multipliers, best.upper, min(best.lower, best.upper),
-            self._gap(), best.violation, self.width, iterations, status,
-        )  # fmt: skip
-
-    def _gap(self) -> float:
-        return self.problem.relative(self.best.upper - self.best.lower, self.best.upper)
+        return self.best.solution(self.width, iterations, status)
 
     def _is_settled(self, point: _Point, width: float) -> bool:
         """Whether a better minimum of F would not be a better bound to speak of."""
@@ -200,16 +179,9 @@ class _Run:
         return _Point(multipliers, ceiling, residual, upper, lower, left)
 
     def _certify(self, point: _Point) -> None:
-        problem, best = self.problem, self.best
-        hinges = problem.rows.hinge_sums(self.coef, self.intercept)
-        upper = problem.value(self.coef, hinges)
-        if upper < best.upper:
-            best.upper, best.coef, best.intercept = upper, self.coef, self.intercept
-            best.violation = float(np.max(problem.violations(hinges), initial=-np.inf))
+        self.best.look_above(self.coef, self.intercept)
         dual = self.terms.dual_point(point.ceiling, self.width)
-        lower = problem.dual_bound(point.multipliers, dual, best.upper)
-        if lower > best.lower:
-            best.lower, best.multipliers = lower, point.multipliers
+        self.best.look_below(point.multipliers, dual)
 
     # ---- steps -------------------------------------------------------------------------------
 

@@ -17,17 +17,6 @@ from ratebound.solvers.interior_point import InteriorPoint
 from ratebound.solvers.oracles import remembering
 from ratebound.solvers.sdca import SDCA
 
-__all__ = ["SOLVERS", "choose_solver"]
-
-#: What `choose_solver` knows by name.
-SOLVERS = (
-    "auto",
-    "interior-point",
-    "augmented-lagrangian",
-    "alternating-directions",
-    "cutting-plane",
-)
-
 LARGEST_SPARSE_GRAM = 1000  # columns of a sparse X up to which exact steps are worth their price
 FEWEST = 500  # rows up to which the interior point takes no time worth saving
 STIFF = 20.0  # how far a row's dual variable can move its own score, where there are more columns
@@ -43,8 +32,8 @@ def choose_solver(wanted: str | Solver, problem: RampProblem) -> tuple[Solver, s
     Parameters
     ----------
     wanted : str or Solver
-        One of `SOLVERS`, or a configured solver such as ``CuttingPlane(oracle=Libsvm())``. An
-        oracle with a memory keeps it for the whole fit.
+        A name that `RateBoundSVC` takes, or a configured solver such as
+        ``CuttingPlane(oracle=Libsvm())``. An oracle with a memory keeps it for the whole fit.
     problem : RampProblem
     """
     if isinstance(wanted, type):
