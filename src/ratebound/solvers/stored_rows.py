@@ -77,13 +77,16 @@ class StoredRows:
         hinges: Hinges,
         alpha: float,
         bias_step: float,
+        relaxation: float,
         far: float,
         dual: Floats,
         moving: Floats,
         intercept: float,
     ) -> tuple[float, int, float]:
         """One pass over `order`; `moving` is coef, or for a Gram matrix the scores."""
-        rest = (order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, far)
+        rest = (
+            order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, relaxation, far,
+        )  # fmt: skip
         if isinstance(self.X, Sparse):
             moved = kernels.csr_ascent(*self.X, *rest, dual, moving, intercept)
         elif self.is_gram:
@@ -114,6 +117,7 @@ class GramPart:
         hinges: Hinges,
         alpha: float,
         bias_step: float,
+        relaxation: float,
         far: float,
         dual: Floats,
         moving: Floats,
@@ -121,7 +125,7 @@ class GramPart:
     ) -> tuple[float, int, float]:
         """As `StoredRows.ascend`, everything a number a chosen row."""
         moved = kernels.gram_ascent(
-            self.gram, order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, far,
-            dual, moving, intercept,
+            self.gram, order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step,
+            relaxation, far, dual, moving, intercept,
         )  # fmt: skip
         return cast(tuple[float, int, float], moved)
