@@ -35,9 +35,10 @@ from ratebound.solvers.base import Solution, Solver, Status
 from ratebound.solvers.choice import choose_solver
 from ratebound.solvers.cutting_plane import CuttingPlane
 from ratebound.solvers.growing_rank import GrowingRank
+from ratebound.solvers.hinges import Hinges
 from ratebound.solvers.off_the_shelf import Libsvm
 from ratebound.solvers.oracles import remembering
-from ratebound.solvers.sdca import SDCA, Hinges
+from ratebound.solvers.sdca import SDCA
 from ratebound.solvers.stored_rows import GramPart, StoredRows
 from reference.convex import solve_convex
 from reference.instances import Instance, random_instance

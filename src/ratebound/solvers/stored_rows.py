@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,7 @@ import numpy.typing as npt
 from ratebound import kernels
 from ratebound.rows.base import Floats, Rows
 from ratebound.rows.memory import Sparse, _read_only, _storage
-
-if TYPE_CHECKING:
-    from ratebound.solvers.sdca import Hinges
+from ratebound.solvers.hinges import Hinges
 
 BLOCK_BYTES = 2**24  # of a dense X turned to double precision at a time
 
