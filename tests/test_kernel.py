@@ -16,6 +16,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from building import convex_problem
 from ratebound import (
     Dataset,
     Goals,
@@ -35,9 +36,10 @@ from ratebound.solvers.base import Solution, Solver, Status
 from ratebound.solvers.choice import choose_solver
 from ratebound.solvers.cutting_plane import CuttingPlane
 from ratebound.solvers.growing_rank import GrowingRank
+from ratebound.solvers.hinges import Hinges
 from ratebound.solvers.off_the_shelf import Libsvm
 from ratebound.solvers.oracles import remembering
-from ratebound.solvers.sdca import SDCA, Hinges
+from ratebound.solvers.sdca import SDCA, Ascent
 from ratebound.solvers.stored_rows import GramPart, StoredRows
 from reference.convex import solve_convex
 from reference.instances import Instance, random_instance
@@ -211,8 +213,8 @@ def test_passes_over_a_part_of_a_gram_matrix_are_those_over_all_of_it() -> None:
     step, far, alpha = 0.02, np.inf, problem.alpha
     order = rng.permutation(len(chosen))
     visited = chosen[order]
-    here = part.ascend(order.copy(), some, alpha, step, far, own, own_scores, 0.1)
-    there = stored.ascend(visited.copy(), hinges, alpha, step, far, dual, scores, 0.1)
+    here = part.ascend(order.copy(), some, alpha, step, 1.0, far, own, own_scores, 0.1)
+    there = stored.ascend(visited.copy(), hinges, alpha, step, 1.0, far, dual, scores, 0.1)
     assert here[0] == pytest.approx(there[0], rel=1e-5)
     assert here[1] == there[1]
     np.testing.assert_allclose(own, dual[chosen], rtol=1e-4, atol=1e-7 * hinges.high.max())
@@ -229,6 +231,24 @@ def test_a_gram_matrix_keeps_what_ascent_has_found_when_the_boxes_change() -> No
         for multiplier in (0.0, 0.2, 0.1, 0.15, 0.12, 0.13)
     ]
     assert max(passes[3:]) <= 0.7 * passes[0]
+
+
+@pytest.mark.parametrize("rows", ["matrix", "dense", "csr"])
+def test_the_best_model_of_an_ascent_stays_as_it_was_when_passes_go_on(rows: str) -> None:
+    """The value that ascent stops at is that of the model that it returns."""
+    X, y, _ = blobs(60)
+    for alpha in (1e-1, 1e-2, 1e-3):
+        instance = replace(error_instance(np.eye(60), y), alpha=alpha)
+        if rows == "matrix":
+            problem = kernel_problem(instance, X, Kernel("rbf", gamma=5.0))
+        else:
+            instance = replace(instance, X=X, anchor_coef=np.zeros(X.shape[1]))
+            problem = convex_problem(instance, sparse=rows == "csr")
+        for accuracy in (3e-1, 1e-1, 1e-2, 1e-3):
+            ascent = Ascent(problem.rows, SDCA())
+            found = ascent.solve(problem, np.zeros(0), accuracy * problem.total_cost)
+            value = problem.value(found.coef, problem.rows.hinge_sums(found.coef, found.intercept))
+            assert found.upper == pytest.approx(value, rel=1e-12)
 
 
 def test_a_dual_bound_needs_no_more_than_inner_products() -> None:

@@ -590,3 +590,52 @@ def test_weight_two_is_the_row_twice(terms: Terms) -> None:
     assert products == pytest.approx(advance(twice, 0.5, 0.3, *twice_rows), rel=1e-13)
     for one, two in zip(doubled.state, twice.state, strict=True):
         np.testing.assert_array_equal(np.repeat(one, 2, axis=1), two)
+
+
+# ------------------------------------------------------------------------ coordinate ascent
+
+
+def one_row_dual(dual: float, started: float, score: float, curvature: float, box: Floats) -> float:
+    """What one variable adds to the dual, its score being `score` at `started`."""
+    low, high = box
+    conjugate = abs(dual - low - high) / 2 - (high - low) / 2
+    return (dual - started) * score - curvature / 2 * (dual - started) ** 2 - conjugate
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_dual_step_ascends_whether_exact_or_lengthened(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    for _ in range(200):
+        box = np.array([-1.0, 1.0]) * random.exponential(size=2) * (random.random(2) < 0.7)
+        started = float(random.uniform(*box))
+        score, curvature = float(random.normal(scale=2)), float(random.exponential())
+        exact, lengthened = (
+            kernels.dual_step(started, score, curvature, *box, relaxation)
+            for relaxation in (1.0, 1.7)
+        )
+        values = [
+            one_row_dual(dual, started, score, curvature, box)
+            for dual in (started, lengthened, exact, *np.linspace(*box, 50))
+        ]
+        assert box[0] <= lengthened <= box[1]
+        assert abs(lengthened - started) >= abs(exact - started) * (1 - 8 * EPS)
+        assert values[0] - 1e-14 <= values[1] <= values[2] + 1e-14
+        assert max(values) <= values[2] + 1e-14
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_best_step_comes_close_to_the_best_of_a_grid(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    scores, way = random.normal(size=(2, 40))
+    high, low = random.exponential(size=40), -random.exponential(size=40)
+    linear, quadratic = float(random.normal(scale=20)), float(random.exponential())
+
+    def value(step: float) -> float:
+        at = scores + step * way
+        hinges = high * np.maximum(0.5 + at, 0.0) - low * np.maximum(0.5 - at, 0.0)
+        return float(np.sum(hinges) + linear * step + quadratic * step * step / 2)
+
+    grid = [value(step) for step in np.linspace(-1, 1, 2001)]
+    step = kernels.best_step(scores, way, low, high, linear, quadratic, 8)
+    assert -1 <= step <= 1
+    assert value(step) - min(grid) <= 1e-2 * (max(grid) - min(grid))

@@ -17,8 +17,9 @@ from building import convex_problem
 from ratebound.ramp import ConvexProblem
 from ratebound.solvers import SDCA, BiasCuttingPlane, Inner, Liblinear, Libsvm
 from ratebound.solvers.bias import Epigraph
+from ratebound.solvers.hinges import Hinges
 from ratebound.solvers.oracles import SVMOptimizer, remembering
-from ratebound.solvers.sdca import Ascent, Hinges
+from ratebound.solvers.sdca import Ascent
 from reference.convex import solve_convex
 from reference.instances import Instance
 from test_solver_contract import PROBLEMS

@@ -18,8 +18,9 @@ import scipy.spatial
 from building import convex_problem
 from ratebound.ramp import ConvexProblem
 from ratebound.solvers.choosers import CenterOfMass, Maximization, Program
+from ratebound.solvers.hinges import Hinges
 from ratebound.solvers.oracles import answer_at
-from ratebound.solvers.sdca import SDCA, Hinges
+from ratebound.solvers.sdca import SDCA
 from reference.convex import hinge_terms
 from reference.instances import Instance, random_instance
 

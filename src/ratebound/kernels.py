@@ -480,15 +480,25 @@ def dual_room(dual, score, low, high):
 
 
 @compiled
-def dual_step(dual, score, curvature, low, high):
-    """The dual variable that maximises the dual alone: its score falls by curvature a unit."""
+def dual_step(dual, score, curvature, low, high, relaxation):
+    """The dual variable that maximises the dual alone, or beyond: its score falls by curvature.
+
+    A step is lengthened `relaxation` times as far as the dual stays one quadratic, where it falls
+    by less than it rose on the way to its maximum.
+    """
     kink = low + high
     if curvature <= 0.0:  # the score stays where it is
         if score > 0.5:
             return high
         return kink if score >= -0.5 else low
     best = max(min(dual + (score + 0.5) / curvature, kink), dual + (score - 0.5) / curvature)
-    return min(max(best, low), high)
+    best = min(max(best, low), high)
+    beyond = dual + relaxation * (best - dual)
+    if best < kink:
+        return min(max(beyond, low), kink)
+    if best > kink:
+        return max(min(beyond, high), kink)
+    return best
 
 
 @compiled
@@ -496,6 +506,50 @@ def dual_rooms(scores, dual, low, high, rooms):
     """rooms[i] = `dual_room` of every row."""
     for i in range(len(scores)):
         rooms[i] = dual_room(dual[i], scores[i], low[i], high[i])
+
+
+@compiled
+def slope_along(scores, direction, step, low, high):
+    """How fast the sum of the hinges rises there along a direction of the scores."""
+    total = 0.0
+    for i in range(len(scores)):
+        score = scores[i] + step * direction[i]
+        if score > -0.5:
+            total += high[i] * direction[i]
+        if score < 0.5:
+            total += low[i] * direction[i]
+    return total
+
+
+@compiled
+def best_step(scores, direction, low, high, linear, quadratic, tries):
+    """About the minimiser over -1 <= step <= 1 of hinges + linear step + quadratic step^2 / 2.
+
+    By the Illinois rule on the slope, which jumps at a hinge but never falls.
+    """
+    left, right = -1.0, 1.0
+    below = slope_along(scores, direction, left, low, high) + linear + quadratic * left
+    above = slope_along(scores, direction, right, low, high) + linear + quadratic * right
+    if below >= 0.0:
+        return left
+    if above <= 0.0:
+        return right
+    last = 0
+    step = 0.0
+    for _ in range(tries):
+        slope = slope_along(scores, direction, step, low, high) + linear + quadratic * step
+        if slope < 0.0:
+            left, below = step, slope
+            if last < 0:
+                above *= 0.5
+            last = -1
+        else:
+            right, above = step, slope
+            if last > 0:
+                below *= 0.5
+            last = 1
+        step = left - below * (right - left) / (above - below) if above > below else left
+    return step
 
 
 @compiled
@@ -510,22 +564,24 @@ def csr_squared_norms(indptr, data, out):
 
 @compiled
 def csr_ascent(
-    indptr, indices, data, order, low, high, squared_norms, alpha, bias_step, far, dual, coef,
-    intercept,
+    indptr, indices, data, order, low, high, squared_norms, alpha, bias_step, relaxation, far,
+    dual, coef, intercept,
 ):
     """Maximise the dual over each variable of `order` in turn, coef and intercept following.
 
-    The intercept moves by -bias_step a unit of dual variable (0: it is held). Rows at rest by more
-    than `far` are left out of order. Returns the intercept, how many rows order still holds (they
-    come first), and the largest distance that a score was past its row's rest.
+    The intercept moves by -bias_step a unit of dual variable (0: it is held). Steps are lengthened
+    as in `dual_step`, for which 1 asks for exact ones. Rows at rest by more than `far` are left out
+    of order. Returns the intercept, how many rows order still holds (they come first), and the
+    largest distance that a score was past its row's rest.
     """
     count = 0
     worst = 0.0
     for position in range(len(order)):
         i = order[position]
+        first, last = unsigned(indptr[i]), unsigned(indptr[i + 1])
         score = intercept
-        for k in range(indptr[i], indptr[i + 1]):
-            score += data[k] * coef[indices[k]]
+        for k in range(first, last):
+            score += data[k] * coef[unsigned(indices[k])]
         room = dual_room(dual[i], score, low[i], high[i])
         if room > far:
             continue
@@ -535,19 +591,20 @@ def csr_ascent(
             continue
         worst = max(worst, -room)
         curvature = squared_norms[i] / alpha + bias_step
-        moved = dual_step(dual[i], score, curvature, low[i], high[i])
+        moved = dual_step(dual[i], score, curvature, low[i], high[i], relaxation)
         change = moved - dual[i]
         dual[i] = moved
         intercept -= bias_step * change
         factor = -change / alpha
-        for k in range(indptr[i], indptr[i + 1]):
-            coef[indices[k]] += factor * data[k]
+        for k in range(first, last):
+            coef[unsigned(indices[k])] += factor * data[k]
     return intercept, count, worst
 
 
 @compiled
 def dense_ascent(
-    X, order, low, high, squared_norms, alpha, bias_step, far, dual, coef, intercept,
+    X, order, low, high, squared_norms, alpha, bias_step, relaxation, far, dual, coef,
+    intercept,
 ):
     """The same as `csr_ascent` for a dense X."""
     count = 0
@@ -564,7 +621,7 @@ def dense_ascent(
             continue
         worst = max(worst, -room)
         curvature = squared_norms[i] / alpha + bias_step
-        moved = dual_step(dual[i], score, curvature, low[i], high[i])
+        moved = dual_step(dual[i], score, curvature, low[i], high[i], relaxation)
         change = moved - dual[i]
         dual[i] = moved
         intercept -= bias_step * change
@@ -576,7 +633,8 @@ def dense_ascent(
 
 @compiled
 def gram_ascent(
-    gram, order, low, high, squared_norms, alpha, bias_step, far, dual, scores, intercept,
+    gram, order, low, high, squared_norms, alpha, bias_step, relaxation, far, dual, scores,
+    intercept,
 ):
     """The same as `csr_ascent` for inner products of rows, kept with all scores but the intercept.
 
@@ -596,7 +654,7 @@ def gram_ascent(
             continue
         worst = max(worst, -room)
         curvature = squared_norms[i] / alpha + bias_step
-        moved = dual_step(dual[i], score, curvature, low[i], high[i])
+        moved = dual_step(dual[i], score, curvature, low[i], high[i], relaxation)
         change = moved - dual[i]
         dual[i] = moved
         intercept -= bias_step * change

@@ -27,8 +27,9 @@ import numpy as np
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import Floats
 from ratebound.solvers.base import Stop
+from ratebound.solvers.hinges import Hinges
 from ratebound.solvers.oracles import Answer, SVMOptimizer, answer_at
-from ratebound.solvers.sdca import SDCA, Ascent, Found, Hinges
+from ratebound.solvers.sdca import SDCA, Ascent, Found
 
 __all__ = ["BiasCuttingPlane", "Epigraph"]
 

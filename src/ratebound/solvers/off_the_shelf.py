@@ -29,8 +29,9 @@ import scipy.optimize
 from ratebound.ramp import ConvexProblem
 from ratebound.rows.base import DualPoint, Floats
 from ratebound.solvers.base import Stop
+from ratebound.solvers.hinges import Hinges
 from ratebound.solvers.oracles import Answer, SVMOptimizer, answer_at
-from ratebound.solvers.sdca import SDCA, Ascent, Hinges
+from ratebound.solvers.sdca import SDCA, Ascent
 
 __all__ = ["Liblinear", "Libsvm"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +10,7 @@ import numpy.typing as npt
 from ratebound import kernels
 from ratebound.rows.base import Floats, Rows
 from ratebound.rows.memory import Sparse, _read_only, _storage
-
-if TYPE_CHECKING:
-    from ratebound.solvers.sdca import Hinges
+from ratebound.solvers.hinges import Hinges
 
 BLOCK_BYTES = 2**24  # of a dense X turned to double precision at a time
 
@@ -77,13 +75,16 @@ class StoredRows:
         hinges: Hinges,
         alpha: float,
         bias_step: float,
+        relaxation: float,
         far: float,
         dual: Floats,
         moving: Floats,
         intercept: float,
     ) -> tuple[float, int, float]:
         """One pass over `order`; `moving` is coef, or for a Gram matrix the scores."""
-        rest = (order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, far)
+        rest = (
+            order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, relaxation, far,
+        )  # fmt: skip
         if isinstance(self.X, Sparse):
             moved = kernels.csr_ascent(*self.X, *rest, dual, moving, intercept)
         elif self.is_gram:
@@ -114,6 +115,7 @@ class GramPart:
         hinges: Hinges,
         alpha: float,
         bias_step: float,
+        relaxation: float,
         far: float,
         dual: Floats,
         moving: Floats,
@@ -121,7 +123,7 @@ class GramPart:
     ) -> tuple[float, int, float]:
         """As `StoredRows.ascend`, everything a number a chosen row."""
         moved = kernels.gram_ascent(
-            self.gram, order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step, far,
-            dual, moving, intercept,
+            self.gram, order, hinges.low, hinges.high, self.squared_norms, alpha, bias_step,
+            relaxation, far, dual, moving, intercept,
         )  # fmt: skip
         return cast(tuple[float, int, float], moved)
