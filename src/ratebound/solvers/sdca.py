@@ -402,7 +402,7 @@ class SDCA:
     its best scale. A free intercept is the multiplier of ``sum xi = 0``: it follows every visit as
     if it were regularised around a centre, and the centre follows it whenever all rows are looked
     at (a proximal point method), where also the exact intercept for the current scores is found, a
-    weighted quantile. On real data at a relative gap of 1e-3 it takes about half the time of
+    weighted quantile. On real data at a relative gap of 1e-3 it takes 0.2 to 0.6 times as long as
     `BiasCuttingPlane`, which needs the minimum over coef at one intercept after another
     (``python -m benchmarks.ascent --bias``).
 
