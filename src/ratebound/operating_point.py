@@ -95,7 +95,7 @@ def best_cut(problem: RateProblem, rows: ScoredRows, price: float) -> Cut:
     penalised = objective + price * np.where(violation <= MET_TOLERANCE, 0.0, violation)
     candidates = violation <= (MET_TOLERANCE if violation.min() <= MET_TOLERANCE else np.inf)
     candidates &= penalised <= penalised[candidates].min() + EQUAL
-    index = np.flatnonzero(candidates)
+    index = np.flatnonzero(candidates)[::-1]  # of two as near to zero, the lower
     chosen = index[np.argmin(np.abs(thresholds[index]))]
     return Cut(
         float(thresholds[chosen]),
